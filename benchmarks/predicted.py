@@ -66,7 +66,7 @@ def predicted_s(found, running, constants, ranks):
     """`running`: the part of a step of one rank in which it needs a core."""
     machine = Machine(1, (0.0, 1e30), (constants["latency_s"], BYTES_PER_S))
     longer = 1 + running * (max(1.0, ranks / os.cpu_count()) - 1)
-    return scale.forecast(found, machine, ranks, times_as_fast=1 / longer).seconds
+    return scale.forecast(found, machine, ranks, times_as_fast=1 / longer, all_reduce="ring").seconds
 
 
 def rows(name):

@@ -15,6 +15,12 @@ def main():
             print(f"  {x!s:>10} {row.published:>9.4g} {row.predicted:>9.4g}  {told}")
         free = [abs(math.log(row.predicted / row.published)) for row in rows if not row.fitted]
         print(f"  worst: {math.expm1(max(free)):.1%}\n")
+    print("Not fitted, from the speed of one GPU and the published rates of the links:")
+    errors = []
+    for name, gpus, number, said in published.unfitted():
+        errors.append(abs(said / number - 1))
+        print(f"  {name}, {gpus} GPUs: {number:.5g} published, {said:.5g} predicted, {said / number - 1:+.1%}")
+    print(f"  {sum(error <= 0.1 for error in errors)} of {len(errors)} rows within 10 %, worst {max(errors):.0%}\n")
     for spread in (0.0, 0.01, 0.02):
         base, many = published.goyal(1, spread), published.goyal(44, spread)
         print(f"Goyal, ranks {spread:.0%} apart: 8 GPUs {base:.4f} s, 352 GPUs {many:.4f} s: {many / base - 1:+.1%} "

@@ -6,10 +6,14 @@ from manyhands.simulate.training_step import Way, step
 from sketch import GOLD, INK, LINE, NAVY, QUIET, RED, TEAL, Chart, Sketch
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-REACHED = {"p2-8xlarge": 1.3e12, "big-basin-p100": 5.4e12, "dgx-a100": 0.2 * 312e12, "dgx-h100": 0.2 * 989e12}
+REACHED = {"p2-8xlarge": 1.3e12, "big-basin-p100": 5.4e12, "dgx-a100": 0.2 * 312e12, "dgx-h100": 0.2 * 989e12,
+           "gb200-nvl72": 0.2 * 2500e12}
 
 
-APART = {"dgx-a100": -7, "dgx-h100": 7}  # their labels would lie on each other
+APART = {"dgx-h100": -9, "gb200-nvl72": 9, "p2-8xlarge": -4, "big-basin-p100": 4}  # labels that would touch each other
+
+
+SHORT = {"p2-8xlarge": "K80", "gb200-nvl72": "GB200"}
 
 
 def _on(name, ranks, batch=32, itemsize=4, **way):
@@ -22,7 +26,7 @@ def _curves(sketch, chart, names):
     for name, colour in names:
         points = [(p, _on(name, 1).seconds / _on(name, p).seconds) for p in RANKS]
         chart.curve(points, colour, 7)
-        chart.label(1024, points[-1][1], f"{name.split('-')[-1].upper() if '8x' not in name else 'K80'}: {points[-1][1]:.2f}",
+        chart.label(1024, points[-1][1], f"{SHORT.get(name) or name.split('-')[-1].upper()}: {points[-1][1]:.2f}",
                     INK if colour == GOLD else colour, dy=APART.get(name, 0))
 
 
@@ -50,7 +54,7 @@ def late():
         sketch.box(470, y, 330, 44, TEAL, round_=2)
     for y, words, colour in ((70, "computes", NAVY), (136, "waits", QUIET), (202, "all-reduce", "#1c6e62")):
         sketch.text(850, y, words, 30, colour, "start", True)
-    sketch.text(850, 290, ["clocks.max()", "+ 2 (p - 1) rounds"], 27, INK, "start", mono=True)
+    sketch.text(850, 290, ["clocks.max()", "+ 2 (p - 1) hops"], 27, INK, "start", mono=True)
     return sketch
 
 
@@ -59,24 +63,23 @@ def machines():
     chart = Chart(sketch, 110, 40, 760, 300, (1, 1024), (0, 1.05), log_x=True)
     chart.axes([(1, "1"), (8, "8"), (64, "64"), (1024, "1024")], [(0, "0"), (0.5, "0.5"), (0.8, "0.8"), (1, "1")], "GPUs", "efficiency")
     chart.curve([(1, 0.8), (1024, 0.8)], QUIET, 3, dash="6 8")
-    _curves(sketch, chart, (("p2-8xlarge", NAVY), ("big-basin-p100", RED), ("dgx-a100", TEAL), ("dgx-h100", GOLD)))
+    _curves(sketch, chart, (("p2-8xlarge", NAVY), ("big-basin-p100", RED), ("dgx-a100", TEAL), ("dgx-h100", GOLD),
+                            ("gb200-nvl72", QUIET)))
     return sketch
 
 
 def mended():
     sketch = Sketch(1168, 420)
-    ways = (("ring", {}), ("two levels", {"all_reduce": "hierarchical"}),
-            ("... one bucket", {"all_reduce": "hierarchical", "bucket_bytes": 1e15}),
-            ("... 16 bit", {"all_reduce": "hierarchical", "itemsize": 2}),
-            ("halving, doubling", {"all_reduce": "halving and doubling"}),
-            ("two levels, 256 images", {"all_reduce": "hierarchical", "batch": 256}))
+    ways = (("ring", {}), ("ring, 16 bit", {"itemsize": 2}), ("ring, one bucket", {"bucket_bytes": 1e15}),
+            ("two levels", {"all_reduce": "hierarchical"}), ("double tree", {"all_reduce": "double tree"}),
+            ("... 256 images", {"all_reduce": "double tree", "batch": 256}))
     for place, (name, way) in enumerate(ways):
         one, y = _on("dgx-h100", 1024, **way), 20 + place * 56
         sketch.text(360, y + 20, name, 27, INK, "end")
         sketch.box(380, y, 560 * one.computing, 40, NAVY, round_=0)
         sketch.box(380 + 560 * one.computing, y, 560 * one.exposed, 40, RED, round_=0)
         sketch.text(960, y + 20, f"{one.seconds * 1e3:.1f} ms", 27, INK, "start", True)
-    for x, words, colour in ((380, "computing", NAVY), (580, "waiting for messages", RED)):
+    for x, words, colour in ((380, "computing", NAVY), (580, "waiting for messages or slower ranks", RED)):
         sketch.box(x, 374, 28, 28, colour, round_=2)
         sketch.text(x + 40, 388, words, 26, INK, "start")
     return sketch

@@ -134,9 +134,12 @@ check.interval(interval)
 # %% [markdown]
 # ## 4. Three all-reduces
 #
-# Predict what an all-reduce of `n_bytes` takes: along a ring; as a sum and a broadcast along a binomial tree; and through one parameter server, a process apart, to which `workers` send their gradients
-# and from which they get the sum. Links are full duplex, adding up costs nothing, messages on different links do not disturb each other. The server's link carries everything that goes in, and then
-# everything that goes out. One rank alone needs no ring and no tree. A p-th of the tensor may be a fraction of a byte: round nothing.
+# Predict what an all-reduce of `n_bytes` takes in three ways: along a ring; as a sum and a broadcast along a binomial tree, where the sum takes as many rounds as the broadcast; and through one parameter
+# server. The server is a separate process, to which `workers` send their gradients and from which they get the sum.
+#
+# Links are full duplex, adding up costs nothing, and messages on different links do not disturb each other. The server takes all messages at the same time, so their latencies pass together, but its link
+# carries everything that goes in, and then everything that goes out. The work that a message makes for the server is left out ($o = 0$). One rank alone needs no ring and no tree. Do not round
+# a p-th of the tensor, although it may be a fraction of a byte.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

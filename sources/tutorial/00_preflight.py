@@ -194,10 +194,13 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # ## The wait-for graph
 #
 # The picture is this unit's most useful one. Circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**. To find
-# the cause, follow the arrows. There are only two ways for this to end:
+# the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, there are only two ways for this to end:
 #
-# * **at a rank without an arrow of its own.** It waits for nobody; it just did not come. Ask what *it* did. (Above: rank 2.)
-# * **never, because the arrows form a circle** (a *cycle*; the hang is a *deadlock*). Nobody is missing, and still nobody can be first.
+# * **at a rank without an outgoing arrow.** It waits for no other rank; it just did not make the call. Ask what *it* did. (Above, this is rank 2.)
+# * **never, because the arrows form a circle** (a *cycle*; the hang is a *deadlock*). No rank is missing, and still none of them can be first.
+#
+# A receive from any rank (units 08 and 09) waits for only *one* of its arrows, so there a circle alone is not a deadlock: a rank outside the circle may
+# still send (Holt 1972).
 #
 # **Predict, then run.** Each rank wants to give its number to the next one. What does the graph look like?
 
@@ -320,8 +323,8 @@ print("through")
 #
 # | tool | what it says | with |
 # |---|---|---|
-# | `py-spy dump --pid ...` | the line in which a running process stands; nothing must be prepared | both |
-# | `init_process_group(timeout=...)` | a stuck call raises after it; with NCCL the process is ended | both |
+# | `py-spy dump --pid ...` | the line that a running process is in. The program needs no preparation, but you may need root, or `--cap-add SYS_PTRACE` in a container | both |
+# | `init_process_group(timeout=...)` | a stuck call raises after it. With `gloo` the process goes on, but later calls of the same group fail, so make a new group. With NCCL the process is ended | both |
 # | `dist.monitored_barrier(timeout=...)` | on rank 0: which rank did not come | gloo only |
 # | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
 # | flight recorder | each rank's last collectives, with their lines. A time-out writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |

@@ -24,12 +24,12 @@
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
 #
-# Both together: [12](../notebooks/12_encoder_decoder.ipynb). Data parallel ways differ in two questions, who adds up and who waits:
+# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the ranks wait for each other:
 #
-# | | **synchronous**: a step waits for all | **asynchronous**: nobody waits |
-# |---|---|---|
-# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages weights now and then; peers that never wait: no unit |
-# | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
+# | | **synchronous**: each step waits for all ranks | **synchronous, but rarely**: all wait once in many steps | **asynchronous**: no rank waits |
+# |---|---|---|---|
+# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages the weights | no unit |
+# | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | no unit | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
 #
 # Where the network does not fit, data parallel ranks can hold shards of it: [16](../notebooks/16_sharded_states.ipynb). What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb); what 1024 ranks would take, in [19](../notebooks/19_scaling.ipynb). How a training goes on when a rank dies: [18](../notebooks/18_elastic_training.ipynb). One's own script, and a task for all: [20](../notebooks/20_hackathon.ipynb).
 

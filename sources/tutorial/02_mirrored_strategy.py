@@ -646,8 +646,10 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #   each other through `TF_CONFIG` (unit 07).
 # * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
 #
-# **Where it stands.** `tf.distribute` works and is maintained; with Keras 3, `MirroredStrategy` and its `fit` work, the strategies of units 07 and 08 do so with a loop
-# of your own. Keras's own new interface, `keras.distribution`, is for JAX (the file that it has for TensorFlow begins with "do not use", in 3.15).
+# **Its state today.** `tf.distribute` works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3, `MirroredStrategy` and its `fit` work, while the strategies of
+# units 07 and 08 need a custom training loop. Whether that will change is open: Keras's author wrote in 2024 that this was for Keras's team at Google to answer, and advised to use Keras 3 on JAX for several
+# machines ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface, `keras.distribution`, is for JAX (the file that it has for
+# TensorFlow begins with "do not use", in 3.15).
 #
 # <details><summary><b>Reading older code?</b> What became of its names</summary>
 #

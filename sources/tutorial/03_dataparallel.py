@@ -548,7 +548,7 @@ else:
 # | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | holds |
 # | besides, `model.to(device)` is needed | holds: parameters must be on `device_ids[0]` when forward is called, before or after the wrapping |
 # | on the CPU it must be left out with an `if` | no: without a GPU it calls the module |
-# | DDP is faster even on one machine, because of the GIL | holds, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python 3.13 and later can be built without a GIL (PEP 703); the other reasons stay |
+# | DDP is faster even on one machine, because of the GIL | holds, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python has builds without a GIL since 3.13 (PEP 703), and supports them officially since 3.14 (PEP 779); the other reasons stay |
 # | the code is easy to adapt | holds. But in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.13, and new work goes into DDP and FSDP |
 # </details>
 #

@@ -447,10 +447,12 @@ for p in (4, 64, 1024):
 # | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, where the network bears it |
 # | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
 #
-# (The tree's sum can take a round less than its broadcast: a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5, not 6.)
+# The tree's sum can take a round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5 rounds, not 6. In the same way the table
+# lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count the gather takes
+# $p - 1$ rounds and the star $2(p-1)$, and that is nearer to what a large number of messages really costs.
 #
-# When is a ring the wrong choice? For a loss value or a flag: 2046 rounds on 1024 ranks for four bytes. And when one rank in the ring is slow, all are. Unit 05 measures
-# what a round and a byte cost on your machine, and finds the size at which tree and ring cross.
+# When is a ring the wrong choice? For a loss value or a flag, because it takes 2046 rounds on 1024 ranks for four bytes. (A slow rank is not the ring's fault: it delays every synchronous all-reduce.) Unit 05
+# measures what a round and a byte cost on your machine, and finds the size at which tree and ring cross.
 #
 # ## The real ones
 #

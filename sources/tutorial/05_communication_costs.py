@@ -182,22 +182,26 @@ print("yours:", told(sizes, times_s))
 # | ring | $2(p-1)$ | $n/p$ | $2(p-1)\,(\alpha + n/(pB))$ |
 # | tree, sum and broadcast | $2\lceil\log_2 p\rceil$ | $n$ | $2\lceil\log_2 p\rceil\,(\alpha + n/B)$ |
 # | halving and doubling, $p$ a power of two | $2\log_2 p$ | $n/2, n/4, \ldots, n/p$ and back | $2\log_2 p\;\alpha + 2\frac{p-1}{p}\,n/B$ |
-# | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + w\,n/B)$ |
+# | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + (w-1)\,o + w\,n/B)$ |
 #
-# Assumed: links are full duplex and alike, messages on different links do not disturb each other, adding up costs nothing, all start together.
+# The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all ranks start together.
 #
-# **Predict.** Which one for a loss value of 4 bytes, which one for 100 MB of gradients? On 4 ranks, and on 1024?
+# The server's messages are under way at the same time, so their latencies pass together. (In unit 04's star, each send waited for the one before, so each was a round.) However, the server has to handle them one after
+# the other, and each occupies it for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). We take 1 us. A measured latency already contains the overhead of one message.
+#
+# **Predict.** Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
 
 # %%
 predict("05-small", "Which one is the fastest for 4 bytes on 1024 ranks?",
-        ["ring", "tree", "halving", "server"])
+        ["ring", "tree or halving (nearly equal)", "server"])
 predict("05-large", "Which one is the fastest for 100 MB on 1024 ranks?",
         ["ring", "tree", "halving", "server"])
 
 # %%
 link = true
 models = {"ring": simulate.ring_s, "tree": simulate.tree_s,
-          "halving": simulate.halving_doubling_s, "server": simulate.parameter_server_s}
+          "halving": simulate.halving_doubling_s,
+          "server": partial(simulate.parameter_server_s, overhead_s=1e-6)}
 print("ranks      bytes" + "".join(f"{way + ' (ms)':>14}" for way in models))
 for p in (4, 64, 1024):
     for size in (4, 100_000_000):
@@ -208,15 +212,21 @@ for p in (4, 64, 1024):
 def fastest(n_bytes):
     return min(models, key=lambda way: models[way](1024, n_bytes, *link))
 
-settle("05-small", lambda: fastest(4))
+def small():
+    way = fastest(4)
+    return "tree or halving (nearly equal)" if way in ("tree", "halving") else way
+
+settle("05-small", small)
 settle("05-large", lambda: fastest(100_000_000))
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Small: the tree and halving, with $2\log_2 p$ latencies; a server is faster still, as long as nobody asks what it costs when all workers speak at once. Large: halving and the ring. The bytes of both never take longer
-# than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of the 161 ms on 1024; halving has few of them, and on a power of two none of the four beats it. The model does not know
-# that its partners are far away, and that their messages may share wires; so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut in many; unit 08 does so.)
+# With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as
+# a message costs it 0.3 us. On 4 and on 64 ranks, where it handles few messages, it is the fastest.
+#
+# With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the
+# four beats it. The model does not know that its partners are far away and that their messages may share wires, so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut into many, as in unit 08.)
 # </details>
 #
 # Ring and tree are two straight lines over $n$, and the one with fewer rounds is the steeper one: they cross, at
@@ -406,8 +416,11 @@ settle("05-second-latency", second_latency)
 # ## Two bandwidths that benchmarks print
 #
 # NVIDIA's nccl-tests print for each collective **algbw**, $S/t$ for a tensor of $S$ bytes, and **busbw**: for an all-reduce $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$, for an all-gather, a reduce-scatter or an all-to-all
-# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what the busiest rank must send or receive at least, so busbw can be
-# compared with the bandwidth of a link, on any number of ranks. ($S$ is the whole tensor: of an all-gather the gathered one.)
+# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, of an all-gather the gathered one.)
+# With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
+#
+# Where a switch adds, busbw is only an equivalent. On 8 H100 GPUs NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel; with `NCCL_ALGO=Ring`
+# they print about 370 ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes NCCL's tree, too, can exceed the network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
 #
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
@@ -434,12 +447,15 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # of the last line
 #
 # ## Two kinds of links
 #
-# In a cluster, GPUs of one node have fast links, and nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones: with $g$ ranks on each of $m$ nodes, reduce-scatter inside each node;
-# each rank all-reduces its part with its fellows in the other nodes; all-gather inside. Each level has its own two numbers, and the $g$ rings between the nodes share a node's link:
+# In a cluster, GPUs of one node have fast links, and nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones. With $g$ ranks on each of $m$ nodes, it makes a reduce-scatter inside each node, then
+# each rank all-reduces its part with its counterparts in the other nodes, and an all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l \le g$:
 #
-# $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m B_2}\right) $$
+# $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m\,l\,B_2}\right) $$
 #
-# Here are both, from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
+# Our emulated nodes have one link each, so $l = 1$. A GPU server often has one for each GPU: a DGX H100 has 450 GB/s of NVLink each way from each of its 8 GPUs, and eight network links (InfiniBand NICs) of 50 GB/s. There
+# $l = g = 8$, and each ring between the nodes has a link to itself.
+#
+# Here are both ways, from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
 
 # %%
 def flat(x, inside, across):
@@ -525,7 +541,8 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 # Flat, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node; in two levels its two ranks send $2 \cdot \frac{1}{2}$ of half a tensor each, 1 together. So a large one is 1.5 times as fast, or a little more. (With 16 bytes, nearly all that travels is
 # set-up. And there the model is rough: it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in three of its six hops only; a crossing may take a second latency, for "ready".)
 #
-# With many nodes both send nearly two tensors over the link: what two levels save then are rounds, $2(g-1) + 2(m-1)$ in place of $2(gm-1)$. 16 nodes of 8: 44 in place of 254.
+# With many nodes and one link each, both send nearly two tensors over it, and what two levels save are rounds: $2(g-1) + 2(m-1)$ instead of $2(gm-1)$, for 16 nodes of 8 ranks 44 instead of 254. With a link for each rank, two levels use all $g$
+# links of a node, while a single flat ring enters and leaves a node by one. (NCCL makes several rings, which use different links.)
 # </details>
 #
 # ## Many small gradients
@@ -639,8 +656,8 @@ settle("05-buckets", best)
 # ## What you can say now
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + w\,n/B)$.
-# * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds.
+# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + (w-1)\,o + w\,n/B)$.
+# * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds. Count the links of a node.
 # * *The crossing* lies at $\alpha B$ times a number that, for many ranks, grows like $p/\log_2 p$ (it drops just above each power of two); for 2 and 3 ranks there is none.
 # * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.
 # * *Buffers* save latencies, *several* buffers save waiting; how many are best, depends on the algorithm too.
@@ -651,6 +668,7 @@ settle("05-buckets", best)
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 # P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
 # B. Efron 1979, *Bootstrap methods: another look at the jackknife*, Annals of Statistics 7(1).
+# D. Culler et al. 1993, *LogP: Towards a realistic model of parallel computation*, [PPoPP](https://doi.org/10.1145/155332.155333).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # H. Mikami et al. 2018, *Massively Distributed SGD: ImageNet/ResNet-50 Training in a Flash*, [arXiv 1811.05233](https://arxiv.org/abs/1811.05233), for two levels.

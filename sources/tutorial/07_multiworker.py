@@ -441,8 +441,9 @@ run = start()
 folder.cleanup()
 
 # %% [markdown]
-# Epochs 0 to 3 were not done again, and the weights are those of one process that was never disturbed. A machine that is taken back with a warning loses even less:
-# `tf.distribute.experimental.PreemptionCheckpointHandler` makes all workers save together, in the middle of an epoch, when one has got the signal (not run here).
+# Epochs 0 to 3 were not done again, and the weights equal the weights that a single process computes without an interruption. `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. A machine that is
+# taken back with a warning can save at the warning. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its documentation says that it works
+# on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each step through its `run`. Neither of the two was run here.
 #
 # On a real cluster somebody must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
 # `SLURM_PROCID`. (`tf.distribute.cluster_resolver` has resolvers for Slurm and Kubernetes, too.)

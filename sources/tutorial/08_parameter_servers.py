@@ -527,6 +527,9 @@ except ValueError as error:
 # | spare machines with a good network and no GPU: with push and pull overlapped they beat a ring, up to twice | servers would be taken from the workers |
 # | stale gradients do no harm | you must be able to repeat a run |
 #
+# The people who make these libraries are stricter than this table. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right idea, even if you have multiple machines", and for one model on many
+# machines with GPUs he advises Keras 3 on JAX ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large tables of embeddings, the first row, remain the usual reason for servers.
+#
 # **What it costs.** $wS/s$ bytes each way on each of s servers' links, $S$ on each worker's, for w workers and $S$ bytes of weights. The servers' memory comes on top. A server that is lost takes its part of the weights with it: keep checkpoints, or replicas on
 # other servers, as Li et al. 2014 do.
 

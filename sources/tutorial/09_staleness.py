@@ -540,7 +540,7 @@ plots.against_b(20, wait_s, steps)
 # | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet (Hogwild!, Recht et al. 2011: threads that write into one memory without locks); rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
 # | bounded staleness | speeds that change in turn | one worker that is always slow | waiting, and a server that counts |
 # | N + b | rare, long stragglers, many machines | few machines, or all equally slow | b machines' work is thrown away |
-# | local SGD | slow networks: each worker makes H steps alone, then the weights are averaged (Stich 2019); between sites, DiLoCo (Douillard et al. 2023) | a fast network | other weights than one process; H to be tuned |
+# | local SGD | slow networks: each worker takes H steps alone, then all wait and average their weights (Stich 2019). DiLoCo, for training between sites, treats the average change as a gradient and takes an outer step with Nesterov momentum (Douillard et al. 2023) | a fast network | different weights from one process; H to be tuned |
 # | synchronous, all-reduce | nearly everything else | | the slowest sets the pace |
 #
 # ## What has aged
@@ -549,7 +549,7 @@ plots.against_b(20, wait_s, steps)
 #
 # | they say | today |
 # |---|---|
-# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Fresh gradients are given up where the network is slow (local SGD), and in reinforcement learning, where samples are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18) |
+# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Equal weights on all ranks are given up where the network is slow (local SGD). Fresh samples are given up in reinforcement learning, where they are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18) |
 # | asynchronous: the model is updated when one *or more* gradients have come | one at a time here. To average a few first is in use too |
 # | against staleness, have N + b workers and do not wait for the last b | it avoids staleness: it is *synchronous*, and late gradients are dropped. It does nothing for asynchronous training |
 # | asynchronous training loses accuracy | at the same rate and momentum. With those that suit the delay, part of it comes back; how much depends on the task |

@@ -392,7 +392,7 @@ for way in (one_by_one, together):
 # The same sums. Horovod has written down what it did and when, in the file that `HOROVOD_TIMELINE` names, in the format of Chrome's `chrome://tracing`.
 # `hvd.shutdown()` ends the file.
 #
-# Before that, a taste of **compression**: `hvd.Compression.fp16` sends each number in 16 bits, and turns the sum back.
+# Before that, a taste of **compression**: `hvd.Compression.fp16` turns each number into 16 bits, sends and *adds* it so, and turns the sum back.
 
 # %%
 # %%px
@@ -407,8 +407,8 @@ hvd.shutdown()
 print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: {said}")
 
 # %% [markdown]
-# Half the bytes of `float32`, and three digits. For gradients that is often enough, as long as none of them is too large or too small for 16 bits; so it goes with loss
-# scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs it wants a power of two of
+# The message has half the bytes of `float32`, and the sum three digits, fewer on many ranks, since each addition is rounded. That is often enough for gradients, as long as none of them *and none of their sums* is too
+# large or too small for 16 bits: two ranks that average 40,000 get infinity. So it goes with loss scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs it wants a power of two of
 # ranks, and Horovod's guide advises 2 to 2.5 times the rate of one process, whatever their number. With NCCL it wants a power of two of *nodes*, averages inside each, and the rate is scaled by
 # the GPUs of a node.
 #
@@ -613,7 +613,8 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # ## Horovod today
 #
 # Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 88 % scaling efficiency
-# for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA; Horovod's README says 90 % for 128 servers with 4 GPUs each. Then the frameworks learned the same:
+# for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA. Horovod's README reports 90 % for the same two networks on 128 servers with 4 GPUs each, but 68 % for VGG-16, whose
+# gradients have several times as many bytes (unit 05). Then the frameworks learned the same:
 #
 # | you use | today's way to the same |
 # |---|---|
@@ -659,7 +660,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # * *Four edits:* one start, summed gradients, own rows, one writer; in PyTorch, TensorFlow and Keras the weights are those of one process, to 1e-12.
 # * *Symptoms:* ranks that start apart, ranks that drift apart, rows computed several times, several writers.
 # * *Rate:* times the number of ranks if the batch grows so. *Epochs:* leave them.
-# * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes and costs digits.
+# * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes, and costs digits in each addition.
 # * *Today:* DDP, FSDP and `tf.distribute` have taken its place; its four edits remain.
 #
 # **Now the lab:** broken trainings, to be repaired from their symptoms. All so far was data parallelism: every rank has the whole model. Unit 11 begins the other kind, where the model itself is spread over

@@ -181,8 +181,8 @@ settle("20-scale", computing)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A step of so small a network takes microseconds on a GPU. The all-reduce that is simulated, in rings inside the nodes and then between them, has 268 rounds on 1024 ranks, whatever it sends. NCCL takes trees for short messages. With `--all-reduce auto`, `manyhands predict` takes the fastest of ring, tree and two levels
-# for each message. A sum of 40 kB then takes 0.2 ms instead of 2.6 ms, which is still far more than the computing. What helps is more rows a rank, fewer rounds, or messages that are sent less often. The last is what you will try now. How far you can trust such a prediction is the subject of docs/PREDICT.md.
+# A step of so small a network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, whatever it sends. A ring has 2046 hops, so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. On H100 the switches add inside a node, and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This
+# is still far more than the computing. What helps is more rows a rank, fewer messages, or messages that are sent less often. The last is what you will try now. How far you can trust such a prediction is the subject of docs/PREDICT.md.
 # </details>
 #
 # ## The hackathon

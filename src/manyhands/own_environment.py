@@ -12,8 +12,8 @@ from pathlib import Path
 COMMANDS = ("clinic", "rehearse", "predict")
 OLDEST_TORCH = (2, 6)
 PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))  # of the extra
-NO_COLUMNS = ("Python 3.10 does not record in which column a call is written, so reports name its line, but not "
-              "which of several calls in that line it is.")
+NO_COLUMNS = ("Python 3.10 does not record in which column a call is written, so of several calls in a line "
+              "a report may not know which it is.")
 NO_FSDP2 = "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU, so such a script needs 2.7 or later here."
 NOTE = "failed-import"
 HERE = os.path.dirname(os.path.abspath(__file__))

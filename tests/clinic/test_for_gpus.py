@@ -18,6 +18,10 @@ TRAIN = """
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from lib.width import WIDTH
 
+    class Noise(nn.Module):
+        def forward(self, x):
+            return x + 0.1 * torch.rand(len(x), 1, 1, 1, device=x.device)
+
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
@@ -27,9 +31,19 @@ TRAIN = """
     host = torch.randn(4, device="cuda").cpu()
     seen = [None, None]
     dist.all_gather_object(seen, host.tolist())
+    half, own = dist.ReduceOp.PREMUL_SUM(0.5), torch.zeros(1, device="cuda")
+    part = torch.tensor([2.0, 4.0], device="cuda")
+    dist.reduce_scatter_tensor(output=own, input=part, op=half)
+    dist.all_reduce(part, op=half)
+    assert own.item() == part[dist.get_rank()].item() == 2 + 2 * dist.get_rank()
     assert seen[0] != seen[1] and host.cuda().device == device and host.to(dist.get_rank()).is_cuda
+    rows = torch.full((1, 2), dist.get_rank(), device="cuda")
+    flat, part = torch.empty(4, dtype=rows.dtype, device="cuda"), torch.empty(1, dtype=rows.dtype, device="cuda")
+    dist.all_gather_into_tensor(flat, rows)
+    dist.reduce_scatter_tensor(part, rows)
+    assert flat.tolist() == [0, 0, 1, 1] and part.tolist() == [1]
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
+    net = nn.Sequential(Noise(), nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)
     whole, alone = torch.randn(8, 1, 4, 4), nn.BatchNorm2d(1)
     shared = nn.SyncBatchNorm(1).cuda()
@@ -39,6 +53,7 @@ TRAIN = """
     (alone(whole) ** 3).sum().backward()
     assert torch.allclose(mine.grad, whole.grad.chunk(2)[dist.get_rank()], atol=1e-5)
     assert torch.allclose(shared.running_var, alone.running_var)
+    dist.all_reduce(torch.ones(2))  # by gloo
     model = nn.parallel.DistributedDataParallel(torch.compile(net), device_ids=[device.index], output_device=device)
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda", enabled=False)
     rows = torch.utils.data.TensorDataset(torch.randn(64, 1, 4, 4), torch.randint(2, (64,)))
@@ -86,6 +101,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
     text = " ".join(said.out.split())
     assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
     assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
+    assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
     assert said.err.startswith("1 of 2: 9 steps, ") and "2 of 2: rehearsal, " in said.err
     assert files(repository) == before
@@ -100,8 +116,13 @@ SPAWNS = """
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="12355")
         init_process_group("nccl", rank=rank, world_size=size)
         torch.accelerator.set_device_index(rank)
-        dist.all_reduce(torch.ones(3, device="cuda"))
+        moved = torch.ones(3).cuda()
+        dist.all_reduce(torch.ones(3, device="cuda") + moved)
         dist.all_reduce(torch.ones(3, device="cuda:0"))
+        dist.all_reduce(torch.ones(3).to(moved) + torch.ones(3).type_as(moved))
+        dist.all_reduce(torch.ones(3).type_as(moved))
+        dist.all_reduce(torch.ones(3), group=dist.new_group(backend="gloo"))
+        dist.all_reduce(torch.tensor(float(rank)))
         torch.save(1, "left.pt")
         dist.destroy_process_group()
 
@@ -116,8 +137,9 @@ def test_processes_that_a_script_spawns_are_ranks_and_a_failure_says_why(reposit
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS).replace("import flash_attn", "pass"))
     assert main(["rehearse", "spawn.py", "--ranks", "2"]) == 1
     said = capsys.readouterr().out
-    assert "FAILS: spawn.py:11, ranks 0, 1" in said and "on the same GPU on several ranks" in said
-    assert "1 finding in" in said and "2 ranks in 1 group" in said and "A stand-in took the place" in said
+    assert "FAILS: spawn.py:12, ranks 0, 1" in said and "on the same GPU on several ranks" in said
+    assert "FAILS: spawn.py:16, ranks 0, 1" in said and "all_reduce is given a tensor that was made on the CPU" in said
+    assert "2 findings in" in said and "2 ranks in 2 groups" in said and "A stand-in took the place" in said
     assert not (repository / "left.pt").exists()
     (repository / "spawn.py").write_text(textwrap.dedent(SPAWNS))
     assert main(["rehearse", "spawn.py", "--ranks", "1"]) == 2
@@ -138,7 +160,7 @@ NEEDS_TWO = """
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(12):
         optimizer.zero_grad()
-        time.sleep(0.2)
+        time.sleep(0.3)
         model(torch.randn(8, 4).cuda()).square().mean().backward()
         optimizer.step()
     dist.destroy_process_group()
@@ -147,9 +169,10 @@ NEEDS_TWO = """
 
 def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_path):
     (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
-    assert main(["predict", "two.py", "--to", "8", "--output", str(tmp_path / "p.svg")]) == 0
+    assert main(["predict", "two.py", "--to", "8,32", "--global-batch", "fixed", "--output", str(tmp_path / "p.svg")]) == 0
     said = capsys.readouterr()
     assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
+    assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 
 
@@ -175,26 +198,60 @@ def test_modules_and_launchers_that_are_not_read(repository, capsys):
     assert "manyhands clinic torchrun --nproc-per-node 4 scripts/train.py" in capsys.readouterr().err
 
 
-def test_a_copy_is_bounded_and_its_links_lead_to_originals(repository, monkeypatch):
+WRITES = """
+    import ctypes, os, shutil, signal, time
+
+    signal.signal(signal.SIGUSR2, lambda *_: os._exit(5))  # Slurm's, to have a checkpoint written
+    time.sleep(3.5)  # so long that the watch looks where this is
+
+    def outside_of_python(path):  # as a library in C++ opens a file
+        return ctypes.CDLL(None, use_errno=True).open(path.encode(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+
+    assert open("huge.bin").read() == "x" * 11
+    assert outside_of_python("small.bin") > 0 and outside_of_python("elsewhere/checkpoint.bin") > 0
+    assert outside_of_python("huge.bin") < 0 and ctypes.get_errno() == 30 and outside_of_python("many/0") < 0
+    open("huge.bin", "w").write("mine")
+    assert open("huge.bin").read() == "mine" and outside_of_python("huge.bin") > 0
+    os.mkdir("many/new")
+    open("many/0", "w").write("mine")
+    assert outside_of_python("many/new/0") > 0 and len(os.listdir("many")) == 4
+    shutil.rmtree("many")
+    print("All was written.")
+"""
+
+
+def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(repository, monkeypatch, capsys, tmp_path):
     """The folder for temporary files is reached by a link, and is below the folder that is copied."""
-    from manyhands.cluster.launch import as_main, script_copy
+    from manyhands.cluster.launch import script_copy
 
     (repository / "tmp").mkdir()
     (repository.parent / "link").symlink_to(repository / "tmp")
     monkeypatch.setattr(tempfile, "tempdir", str(repository.parent / "link"))
     (repository / "ring").symlink_to("ring")
-    monkeypatch.setattr(script_copy, "LARGE_BYTES", 10)
-    (repository / "data" / "large.bin").write_text("x" * 11)
-    (repository / "data" / "elsewhere").symlink_to("/usr")
+    (repository / "data" / "write.py").write_text(textwrap.dedent(WRITES))
+    (repository / "data" / "many").mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (repository / "data" / "elsewhere").symlink_to(elsewhere)
+    originals = [repository / "data" / "small.bin", elsewhere / "checkpoint.bin", repository / "data" / "huge.bin",
+                 *(repository / "data" / "many" / str(number) for number in range(3))]
+    for number, path in enumerate(originals):
+        path.write_text("x" * (11 if number == 2 else 9))
+    for name, bound in (("LARGE_BYTES", 10), ("FOLDER_FILES", 2)):
+        monkeypatch.setattr(script_copy, name, bound)
     monkeypatch.chdir(repository / "data")
-    with copied("../scripts/train.py") as place:
-        assert os.getcwd() == str(place.root / "data") and place.start == "data"
-        assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring")
-        assert {"data/large.bin", "data/elsewhere"} <= set(place.linked) and os.path.islink("large.bin") and open("large.bin").read() == "x" * 11
-        assert os.path.realpath("elsewhere") == os.path.realpath("/usr")
-        as_main._own_file("large.bin")
-        open("large.bin", "w").close()
-    assert (repository / "data" / "large.bin").read_text() == "x" * 11 and not place.root.exists()
+    with copied("write.py") as place:
+        assert not any((place.root / "tmp").iterdir()) and os.path.islink(place.root / "ring") and place.start == "data"
+        led = place.environment({"PYTHONPATH": f"src:{repository / 'lib'}:/usr"})["PYTHONPATH"]
+        assert led == f"src:{place.root / 'lib'}:/usr"
+    assert main(["rehearse", "mpirun", "-np", "1", "python", "write.py"]) == 3
+    said = capsys.readouterr()
+    assert "All was written." in said.out and "starts the ranks as torchrun does, not with mpirun" in said.err
+    assert [len(path.read_text()) for path in originals] == [9, 9, 11, 9, 9, 9] and not place.root.exists()
+    assert {"data/huge.bin", "data/many"} <= set(place.linked)
+    monkeypatch.setattr(script_copy, "GUARD", os.devnull + "/")  # a system on which there is no read-only mount
+    with copied("write.py") as place:
+        assert {"data/huge.bin", "data/many"} <= set(place.left_out) and not place.linked
 
 
 @pytest.mark.parametrize(("error", "what"), [

@@ -64,7 +64,7 @@ def test_a_script_that_divides_its_batch_on_a_machine_of_ones_own(predict, tmp_p
     assert "Sums in a step: 2, 4e-05 MB, after the backward pass." in done.stdout  # 8 weights and 2 biases
     assert "Rows in a step: 64 with one rank, 32 on each of 2 ranks. It is assumed that the global batch of 64 rows stays the same" in done.stdout
     assert "less than one row: 128 ranks." in done.stdout and "mine; 70% of its links' rates" in done.stdout
-    assert "each sum by the fastest of ring, tree and two levels" in done.stdout
+    assert "each sum by the fastest of rings, trees and switches that add" in done.stdout
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines] == ["ranks", "8", "64"]
     assert float(lines[2][1]) < float(lines[1][1]) < 50  # the 100 ms here are taken to shrink with the rows
@@ -79,10 +79,10 @@ def test_a_rank_that_waited_for_a_core_gives_no_prediction(predict, tmp_path):
 
 
 def test_a_failure_is_told_with_its_reason_and_with_the_scripts_arguments(predict):
-    done = predict("train.py", "--", "--data", "my data")
+    done = predict("--as-it-is", "-m", "train", "--", "--data", "my data")
     assert done.returncode == 2 and "manyhands predict: With 2 ranks, no step of train.py could be timed. Rank" in done.stderr, done.stderr
     assert done.stderr.endswith("failed: FileNotFoundError: no such data: my data\n"
-                                "The whole report: manyhands clinic train.py --ranks 2 -- --data 'my data'\n"), done.stderr
+                                "The whole report: manyhands clinic --ranks 2 --as-it-is -m train -- --data 'my data'\n"), done.stderr
 
 
 def test_an_import_of_ours_that_fails_is_not_blamed_on_the_script(predict, tmp_path):

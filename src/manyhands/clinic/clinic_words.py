@@ -1,7 +1,7 @@
 """The sentences of the clinic: one table, so that the course can be translated."""
 
 from manyhands.clinic.data_words import MISTAKES_OF_DATA
-from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS
+from manyhands.clinic.layout_words import MISTAKES_OF_LAYOUTS, REMEDIES_OF_LAYOUTS
 
 # key -> (title, what was measured, what to do, the units that treat it)
 MISTAKES = {
@@ -13,7 +13,7 @@ MISTAKES = {
     "whole data": (
         "Every rank draws from the whole data set",
         "All ranks read the same data set of {length} rows, each in an order of its own, and no sampler deals the rows "
-        "out. In one epoch a row is seen {n} times on average, or never.",
+        "out. So an epoch of each rank goes through the whole data set, and a row is trained on up to {n} times in it.",
         "Give the loader sampler=DistributedSampler(dataset), and no shuffle=True.", ("06",)),
     "set_epoch": (
         "Every epoch has the same order",
@@ -72,15 +72,13 @@ MISTAKES = {
     "mean of means": (
         "A mean of means",
         "The ranks' shares of the batch are {shares}, and their gradients are averaged as if these were the same. In "
-        "step "
-        "{step} that is {percent} away from the gradient of the mean over all terms.",
+        "step {step} that is {percent} away from the gradient of the mean over all terms.",
         "Sum what the loss is a mean of: take the loss as a sum, all_reduce the number of terms, and divide by it.",
         ("01",)),
     "sum": (
         "The gradients are summed, not averaged",
         "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} "
-        "ranks: the "
-        "same as a rate {factor:.3g} times as high.",
+        "ranks: the same as a rate {factor:.3g} times as high.",
         "Divide by the number of ranks: op=ReduceOp.AVG, hvd.Average. If the higher rate is what you want, write it "
         "where the rate is set.", ("01", "17")),
     "divided twice": (
@@ -150,6 +148,7 @@ MISTAKES = {
 }
 # what a script is to do if the usual remedy of a mistake does not fit it
 REMEDIES = {
+    **REMEDIES_OF_LAYOUTS,
     "iterable": "An IterableDataset takes no DistributedSampler. Shard by rank and by worker inside __iter__: yield "
                 "every n-th row from number rank * workers + worker on, where n is world_size * workers, and "
                 "torch.utils.data.get_worker_info() knows the worker. For a streamed data set of Hugging Face, "
@@ -226,6 +225,8 @@ REMARKS = {
     "same but other": "In step {step} all ranks got the same gradient, and it is {percent} away from that of one "
                       "process: the script changes the gradients before its optimiser gets them. None of the mistakes "
                       "that the clinic knows explains that, and ranks that agree make no mistake of distribution.",
+    "own length": "The gradient that the optimiser got is {factor:.3g} times as long as that of one process. It is a "
+                  "mistake only if the script does not intend it, for example by a factor of its loss.",
     "length varies": "The gradient points where that of one process does, and its length is set by the script, in each "
                      "step by a different factor. So the length was not compared.",
     "gathers rows": "After forward, an all_gather collects what the model gave on other ranks, so each rank's loss "
@@ -238,15 +239,19 @@ REMARKS = {
     "not tried: cut": "What goes into the model, or comes out of it, is cut over the ranks (DTensor), so it was not "
                       "run on all rows at once.",
     "other optimiser": "The optimiser is not one of torch's: only its gradients were compared, not its steps.",
+    "buffers not sent": "Buffers differ between the ranks as forward begins ({names}), although "
+                        "DistributedDataParallel is to broadcast them. It skips this after a forward whose gradients "
+                        "it does not average, as in Lightning's manual optimisation. Each rank evaluates with "
+                        "different statistics, so broadcast them before you evaluate.",
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
                     "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
-    "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
-              "script writes into a linked folder, it writes into the original.",
+    "linked": "The script ran in a copy, and in that copy what is large is a read-only link to the original: {files}. "
+              "Before Python writes to it, a copy takes the link's place. Other libraries cannot write to it.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
-                "files): {files}.",
+                "files, and what is too large): {files}. What the script needs of it can be named by its full path.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
                  "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "

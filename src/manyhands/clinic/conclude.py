@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge, layouts, remark_rules
-from manyhands.clinic.evidence import moved_apart, of_torch
 from manyhands.clinic.layout_words import looks_like
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
+from manyhands.clinic.steps_anew import moved_apart, of_torch
 from manyhands.clinic.tracebacks import dead, of_visit
 from manyhands.clinic.units_named import units_of
 from manyhands.clinic.visit import STEPS
@@ -17,7 +17,8 @@ from manyhands.cluster.launch.script_copy import some
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 LAST_LINES = 8  # of what a rank printed
-CHANGED = {"scaled by parameter", "same but other", "length varies", "gathers rows"}  # remarks on the gradient itself
+# remarks on the gradient itself
+CHANGED = {"scaled by parameter", "same but other", "own length", "length varies", "gathers rows"}
 NAMED = 4  # so many names of parameters, or of files, are shown
 
 
@@ -314,7 +315,7 @@ def _shown(values, visit=None):
     for name in ("least", "most"):
         if name in values:
             shown[name] = percent(values[name])
-    for name, digits in (("shares", 3), ("norms", 3), ("rates", 3), ("values", 6)):
+    for name, digits in (("shares", 3), ("norms", 3), ("rates", 3), ("losses", 3), ("factors", 3), ("values", 6)):
         if name in values:
             shown[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
     for name in ("told", "first", "seeds", "lengths"):

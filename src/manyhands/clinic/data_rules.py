@@ -114,10 +114,18 @@ def _whole_data(evidence):
     loaders = _loaders(evidence)
     if not loaders:
         return []
-    own = all(loader["samplers"] in (["RandomSampler", "BatchSampler"], ["SequentialSampler", "BatchSampler"])
-              for loader in loaders)
-    whole = own and _whole_batches(evidence, loaders)
+    own = all(loader["samplers"][0] in ("RandomSampler", "SequentialSampler") for loader in loaders)
+    known = all(loader["samplers"][1] == "BatchSampler" for loader in loaders)  # others may deal the batches out
+    whole = own and _whole_batches(evidence, loaders) and (known or _read_twice(loaders))
     return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
+
+
+def _read_twice(loaders):
+    """Whether two ranks have read the same rows in the first epoch. A sampler that deals the rows out gives some of
+    them twice only at the end of an epoch, to fill the last batches."""
+    one, other = ({row for batch in loader.get("first_epoch", ()) for row in batch} for loader in loaders[:2])
+    ended = len(loaders) * len(one) >= loaders[0]["length"]
+    return len(one & other) > (len(loaders) * loaders[0]["batch_size"] if ended else 0)
 
 
 def _overlap(evidence):

@@ -75,6 +75,24 @@ def cut_groups(shard):
     return mesh.permute(*shard["data"], *other).reshape(-1, size).tolist()
 
 
+def twins(shards):
+    """The groups of ranks that hold the same part of a parameter, each of two ranks or more. `shards` says by rank how
+    it is cut there (None: not at all); a mesh may hold some of the ranks only."""
+    groups = {}
+    for rank, shard in enumerate(shards):
+        groups.setdefault(_part_on(rank, shard), []).append(rank)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _part_on(rank, shard):
+    import torch
+
+    if shard is None:
+        return None
+    (where,) = (torch.tensor(shard["mesh"]) == rank).nonzero().tolist()
+    return tuple((placement, place) for placement, place in zip(shard["placements"], where) if placement != ("whole",))
+
+
 def joined(parts, shard):
     """The whole of a parameter from {rank: its part}; None where that is not known."""
     import torch

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass, field
 
 from manyhands.clinic.replay_rows import divided
-from manyhands.clinic.dtensor_parts import joined
+from manyhands.clinic.dtensor_parts import joined, twins
+from manyhands.clinic.flat_parts import put_together
+from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
 
 TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
 COARSE = 5e-2  # of shorter numbers
-CLOSE = 1e-4  # factors of a loss that count as the same
 
 
 @dataclass
@@ -19,7 +20,7 @@ class Step:
     sizes: list
     given: list  # by rank: what the optimiser got
     right: object = None  # the gradient of one process with the rows of all ranks; None where it is not known
-    raw: object = None  # the same with what the script multiplies its loss by
+    raw: object = None  # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
     scales: list | None = None  # by rank, what that is; None where it is not known
     local: list = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
     plain: object = None  # the mean over the ranks, whatever their shares
@@ -29,6 +30,8 @@ class Step:
     finite: bool = True  # whether no gradient of this step holds NaN or infinity
     parts: int = 1  # backward calls that add up on each rank; 1 where that is not so
     undivided: bool | None = False  # whether none of them was divided; None where the loss is not known
+    missing: bool = False  # whether no optimiser got a gradient
+    holders: object = None  # for each number, the rank whose optimiser holds it; None where all hold the same
     gathered: str = ""  # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
     # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not known
 
@@ -66,27 +69,37 @@ class Evidence:
         given = self.of(number, "given")
         # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose state is sharded
         given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
+        holders = None
+        if any(pieces := self.of(number, "pieces")):
+            whole, holders = put_together(pieces, {name: part.numel() for name, part in self.first["start"].items()})
+            given = [whole] * self.ranks
         names = [name for name in dict.fromkeys(name for part in given for name in part)
                  if any(part.get(name) is not None for part in given) and (self.names is None or name in self.names)]
-        if not names and self.names is None:  # no parameter has a gradient
+        missing = not names and self.names is None  # no parameter has a gradient
+        if missing:
             given = [{name: rank["start"][name].new_zeros(rank["start"][name].shape) for name in given[0]}
                      for rank in self.seen]
             names = list(given[0])
         sizes = [next(part[name].numel() for part in given if part.get(name) is not None) for name in names]
-        step = Step(names, sizes, [], rows=[[row for call in calls for row in call["rows"]]
-                                            for calls in self.of(number, "calls")], clips=self.of(number, "clips"))
+        step = Step(names, sizes, [], missing=missing, clips=self.of(number, "clips"), rows=[
+            [row for call in calls for row in call["rows"]] for calls in self.of(number, "calls")])
         if self.sharded:
             whole = self._whole(given, names, number)
-            step.given = [whole] * self.ranks
+            step.sizes = [math.prod(self.sharded[name]["shape"]) if name in self.sharded else size
+                          for name, size in zip(names, sizes)]
+            step.given, step.holders = [whole] * self.ranks, self._holders(given, names, number)
             step.raw = step.right = None if whole is None else self._in_one_process(names, number)
             step.scales = self._scales(number)
             if step.right is not None and step.scales:
                 step.right = step.raw / step.scales[0] if len(set(step.scales)) == 1 else None
             return self._checked(step, number)
         step.given = [vector(part, names, sizes) for part in given]
+        step.holders = holders and vector(holders, names, sizes)
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
-        step.raw = step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        by_rows = shares([[]] * self.ranks, step.rows)
+        step.raw = sum(share * part for share, part in zip(by_rows, step.local))
         step.scales = self._scales(number)
         if step.scales:
             step.right = sum(share * part / scale
@@ -105,8 +118,9 @@ class Evidence:
         counts = {len(of_rank) if len(calls) >= len(of_rank) else 1
                   for of_rank, calls in zip(backwards, self.of(number, "calls"))}
         if len(counts) == 1 and max(counts) > 1:
-            scales = [scale_of_each(of_rank, self.ranks) for of_rank in backwards]
-            step.parts, step.undivided = counts.pop(), None if None in scales else set(scales) == {1.0}
+            known = all(loss_scale(of_rank, self.ranks) for of_rank in backwards)
+            step.parts, step.undivided = counts.pop(), None if not known else all(
+                scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
         return step
 
     def not_finite(self, number):
@@ -128,7 +142,7 @@ class Evidence:
         """Whether what the model gives is gathered from other ranks before backward: see `Step.gathered`."""
         messages = self.of(number, "messages")[0]
         gathers = [one for one in messages if one["call"].startswith("allgather") and one["follows"]
-                   and one["phase"] in ("forward", "between") and len(one["ranks"]) == self.ranks
+                   and one["phase"] in ("forward", "between") and list(one["ranks"]) == self.members
                    and len(one["shape"] or ()) > 1]  # rows of numbers: a loss for the log is gathered as well
         values = [[one["value"] for one in of_rank] for of_rank in self.of(number, "backwards")]
         if not gathers or any(one is None for of_rank in values for one in of_rank):
@@ -143,12 +157,18 @@ class Evidence:
         scales = [loss_scale(of_rank, self.ranks) for of_rank in self.of(number, "backwards")]
         return scales if all(scales) else None
 
+    def _holders(self, given, names, number):
+        numbered = [{name: part.new_full(part.shape, rank) for name, part in of_rank.items() if part is not None}
+                    for rank, of_rank in enumerate(given)]
+        return self._whole(numbered, names, number)
+
     def _whole(self, given, names, number):
         import torch
 
         cuts, parts = self.of(number, "cuts")[0], {}
         for name in names:
-            shard = self.sharded.get(name) and {**self.sharded[name], "placements": cuts[name]}
+            shard = self.sharded.get(name)
+            shard = shard and {**shard, "placements": cuts.get(name, shard["placements"])}
             parts[name] = joined({rank: part[name] for rank, part in zip(self.members, given)
                                   if part.get(name) is not None}, shard)
         if any(part is None for part in parts.values()):
@@ -171,11 +191,13 @@ class Evidence:
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
     def start_differs(self):
-        """[names] of parameters that do not begin the same on all ranks."""
-        if self.sharded:
+        """[names] of parameters that do not begin the same on all ranks that hold the same part of them."""
+        if self.sharded and self.ranks < self.world:
             return []
-        return [name for name, part in self.first["start"].items() if self.names is None or name in self.names
-                if any(apart(other["start"].get(name), part) > self.tolerance for other in self.seen[1:])]
+        starts = [one["start"] for one in self.seen]
+        return [name for name in self.first["start"] if self.names is None or name in self.names
+                if any(apart(starts[rank].get(name), starts[group[0]].get(name)) > self.tolerance
+                       for group in twins([one["sharded"].get(name) for one in self.seen]) for rank in group[1:])]
 
     def weights_apart(self, number):
         """By rank: how far its weights after a step are from rank 0's, in parts of their length."""
@@ -198,57 +220,6 @@ def vector(parts, names, sizes):
     return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
         torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
         for name, size in zip(names, sizes)])
-
-
-def loss_scale(backwards, ranks=0):
-    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
-    the one call with all of them would be. None where it is not known."""
-    each = scale_of_each(backwards, ranks)
-    return each if each in (1.0, None) else each * len(backwards)
-
-
-def scale_of_each(backwards, ranks=0):
-    """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
-    found = []
-    for one in backwards:
-        loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
-        if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
-            return None
-        if loss["reduction"] == "sum" and one["value"] == loss["value"]:
-            return None  # a sum as it is: one process would take it over all rows, or would divide it
-        mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
-        found.append(one["value"] / mean)
-    if not found or not all(map(math.isfinite, found)) or max(found) - min(found) > CLOSE * abs(max(found)):
-        return None
-    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
-
-
-def _sum_of(backward, ranks):
-    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
-    losses = backward["losses"]
-    total, unknown = sum(loss["value"] or 0.0 for loss in losses), {"reduction": "none"}
-    if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
-        return unknown
-    factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
-    close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
-    if not close or close[0] == 1 and ranks == len(losses):
-        return unknown  # the latter: the sum, or `ranks` times the mean
-    value = total if close[0] in (1, ranks) else total / len(losses)
-    return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
-
-
-def shares(backwards, rows):
-    """By rank: its part of the global mean. By the terms of its losses where these are seen, else by its rows."""
-    terms = []
-    for of_rank in backwards:
-        each = [one["losses"][0]["terms"] for one in of_rank
-                if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
-        terms.append(sum(each) if each and len(each) == len(of_rank) and len(set(each)) == 1 else None)
-    if any(not count for count in terms):
-        terms = [len(of_rank) for of_rank in rows]
-    if any(not count for count in terms):
-        terms = [1] * len(rows)
-    return [count / sum(terms) for count in terms]
 
 
 def finite(tensor):
@@ -275,54 +246,3 @@ def fit(given, wanted):
         return 0.0, float("inf")
     factor = float(given @ wanted) / length
     return factor, float((given - factor * wanted).norm() / given.norm())
-
-
-def wished(step, ranks):
-    """The gradient of one process, as short as clipping has made it, or with a factor of the loss that somebody may
-    want: not the number of ranks."""
-    if any(step.clips):
-        return step.right * (step.given[0].norm() / step.right.norm().clamp(min=1e-30))
-    scale = step.scales[0] if step.scales and len(set(step.scales)) == 1 else 1.0
-    return step.right if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks)) else step.right * scale
-
-
-def of_torch(step):
-    """Whether the optimiser is one of torch's."""
-    import torch
-
-    module, kind = step["optimizer"]
-    return hasattr(torch.optim, kind) and (module.startswith("torch.optim") or "horovod" in module)
-
-
-def moved_apart(evidence):
-    """Take the steps anew with the gradients of one process, and say how far each rank's way is from that, in parts
-    of its length: [by rank], or None where the optimiser is not torch's, or no gradient of one process is known."""
-    import torch
-
-    steps = evidence.first["steps"][:evidence.count]
-    own = [[sorted(step["weights"]) for step in one["steps"][:evidence.count]] for one in evidence.seen]
-    if not steps or evidence.sharded or any(one != own[0] for one in own):
-        return None
-    start = {name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()}
-    optimizers = {}  # by the names of the parameters
-    for number, step in enumerate(steps):
-        whole, groups = evidence.steps[number], [group for group in step["groups"] if group[1]]
-        kind = step["optimizer"][1]
-        if not of_torch(step) or whole.right is None or not float(whole.right.norm()):
-            return None
-        key = (kind, *(name for _, names in groups for name in names))
-        if key not in optimizers:
-            made = [{"params": [start[name] for name in names], **options} for options, names in groups]
-            optimizers[key] = getattr(torch.optim, kind)(made, lr=made[0]["lr"])
-        for group, (options, _) in zip(optimizers[key].param_groups, groups):
-            group.update(options)
-        for name, part in zip(whole.names, wished(whole, evidence.ranks).split(whole.sizes)):
-            start[name].grad = part.to(start[name].dtype)
-        optimizers[key].step()
-        optimizers[key].zero_grad()
-    names = sorted(steps[-1]["weights"])
-    sizes = [start[name].numel() for name in names]
-    before = vector(evidence.first["start"], names, sizes)
-    way = vector({name: start[name].detach() for name in names}, names, sizes) - before
-    return [apart(vector(weights, names, sizes) - before, way)
-            for weights in evidence.of(evidence.count - 1, "weights")]

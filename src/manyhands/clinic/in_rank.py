@@ -58,7 +58,7 @@ def main():
     try:
         kept = as_main.run(script)  # noqa: F841
     except SystemExit as ended:
-        if ended.code:
+        if ended.code and not observer.going_on:  # later, it may well miss what the loader was cut short of
             note_error(folder, rank, ended, script)
             observer.end(1 if not isinstance(ended.code, int) else ended.code)
     except BaseException as error:

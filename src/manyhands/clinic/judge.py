@@ -1,5 +1,6 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
+from manyhands.clinic.part_rules import copies_of_sharded, parts_held
 from manyhands.clinic.data_rules import data_mistakes, givers
 from manyhands.clinic.evidence import apart, fit
 from manyhands.clinic.rule import Finding, rule
@@ -14,11 +15,12 @@ def mistakes(evidence):
         return [alone, *_numbers(evidence)]
     numbers = _numbers(evidence)
     found = [*data_mistakes(evidence), *numbers]
-    start = evidence.start_differs()
-    gradient = [] if any(one.key == "no gradient" for one in numbers) else _gradient(evidence)
-    if start:
-        found.append(Finding("start", {"names": start, "of": len(evidence.first["start"])}))
-    found += gradient
+    start = start_mistakes(evidence)
+    gradient = [] if any(one.key == "no gradient" for one in numbers) else [
+        one for one in _gradient(evidence) if one.key != "own length"]
+    found += [*start, *gradient]
+    if not start and not gradient:
+        found += copies_of_sharded(evidence)
     if not any(one.key == "own" for one in gradient):
         rates = _rates(evidence)
         found += rates or _metrics(evidence)
@@ -26,6 +28,12 @@ def mistakes(evidence):
             found += _drift(evidence)
         found += _buffers(evidence)
     return found
+
+
+def start_mistakes(evidence):
+    """Ranks that begin with different weights."""
+    names = evidence.start_differs()
+    return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
 def _silent(evidence):
@@ -48,7 +56,7 @@ def _numbers(evidence):
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
     if any(given is None or float(given.norm()) for step in evidence.steps for given in step.given):
         return []
-    made = any(float(local.norm()) for step in evidence.steps for local in step.local)
+    made = any(step.missing or any(float(local.norm()) for local in step.local) for step in evidence.steps)
     return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
 
 
@@ -99,20 +107,25 @@ def _factor(step, fitted):
 def _length(evidence, lengths):
     """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
     gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
-    step to step is no division: the script sets the length itself."""
+    step to step is no division: the script sets the length itself. So it may do where its loss is not known, or where
+    one step alone was compared: "own length", a remark."""
     n, wrong = len(givers(evidence)), []
+    counts = {n, evidence.ranks, evidence.ranks // n} - {1}  # with tensor parallelism there are fewer parts than ranks
     for factor, scales, gathered in lengths:
         if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
         wish = scales[0] if scales and max(scales) - min(scales) < NEAR * scales[0] else 1.0
-        key = next((key for key, wanted in (("sum", n), ("divided twice", 1 / n))
-                    if n > 1 and abs(factor / wanted - 1) < NEAR), None)
+        key = next((key for count in sorted(counts) for key, wanted in (("sum", count), ("divided twice", 1 / count))
+                    if abs(factor / wanted - 1) < NEAR), None)
         if key or abs(factor / wish - 1) >= NEAR:
+            key = key or (None if scales and len(lengths) > 1 else "own length")
             wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
     key, factor = wrong[0]
-    return [Finding(key, {"factor": factor, "ranks": n, "n": n})] if key else [Finding("factor", {"factor": factor})]
+    by_n = n > 1 and min(abs(factor / n - 1), abs(factor * n - 1)) < NEAR
+    values = {"factor": factor, "ranks": n, "n": n, "remedy": None if by_n else "one loss"}
+    return [Finding(key, values)] if key else [Finding("factor", {"factor": factor})]
 
 
 def _varies(evidence):
@@ -157,10 +170,13 @@ def _other(evidence, number, step):
     last = _before(evidence, number)
     if last is not None and _follows(evidence, last, number, step):
         return Finding("no zero_grad", {"step": number + 1})
+    found = parts_held(evidence, number, step)
+    if found:
+        return found
     if not step.local or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
-    if differ and all(apart(given, local) < near for given, local in zip(step.given, step.local)):
+    if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if max(fit(given, step.plain)[1] for given in step.given) < near:
         if not step.scales:
@@ -186,6 +202,13 @@ def _other(evidence, number, step):
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
 
 
+
+
+def _is_own(given, local, clips, near):
+    """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
+    return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
+
+
 def _way_to_average(evidence, names=()):
     """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged: a key of
     `clinic_words.REMEDIES`, or None."""
@@ -206,17 +229,23 @@ def _before(evidence, number):
 
 
 def _follows(evidence, last, number, step):
-    """Whether the gradient of that last step is still in it; clipping may have shortened both together."""
-    before = evidence.steps[last]
-    return all(min(min(fit(given - last, one)[1], fit(given, last + one)[1])
+    """Whether the gradient of that last step is still in it; clipping may have shortened both together. Parameters
+    whose gradient the script changed in the last step (a tied embedding) decide nothing."""
+    import torch
+
+    before, known = evidence.steps[last], []
+    for size, right, *given in zip(step.sizes, *(one.split(step.sizes) for one in (before.right, *before.given))):
+        known += [all(fit(one, right)[1] < evidence.tolerance for one in given)] * size
+    known = torch.tensor(known) if any(known) else slice(None)
+    return all(min(min(fit((given - last)[known], one[known])[1], fit(given[known], (last + one)[known])[1])
                    for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
                for rank, (given, last) in enumerate(zip(step.given, before.given)))
 
 
 def elsewhere(evidence):
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
-    if _gradient(evidence):
-        return []
+    if found := _gradient(evidence):
+        return [one for one in found if one.key == "own length"]
     for number, step in enumerate(evidence.steps[:evidence.count]):
         if not _can_compare(step) or not float(step.given[0].norm()) or any(
                 kind == "value" for clips in step.clips for kind, _ in clips):
@@ -261,8 +290,12 @@ def _own_parts(step, near):
 
 @rule
 def _rates(evidence):
-    for number in range(evidence.count):
-        rates = [[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
+    """Learning rates that differ, in the steps that were written down or in those that were timed (a warm-up may have
+    the same rates on all ranks)."""
+    noted = [[[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
+             for number in range(evidence.count)]
+    timed = [*zip(*(cost.get("rates", []) for cost in evidence.cost.values()))][len(noted):]
+    for number, rates in enumerate([*noted, *timed] if len(evidence.cost) == evidence.ranks else noted):
         if any(str(rate) != str(rates[0]) for rate in rates):  # as text, since NaN is unequal to itself
             place = next(i for i in range(len(rates[0])) if len({str(rate[i]) for rate in rates}) > 1)
             return [Finding("rate", {"rates": [float(rate[place]) for rate in rates], "step": number + 1})]
@@ -290,11 +323,17 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
+    """No broadcast was asked for, so the buffers differ."""
+    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
+    return [Finding("buffers", {"names": names, "step": 2})] if names else []
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
     names = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
             names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+    return sorted(names or ())

@@ -9,11 +9,51 @@ MISTAKES_OF_LAYOUTS = {
         "as if it belonged to the same rows.",
         "Give all ranks of a tensor-parallel group the same rows: take the data-parallel rank and size for the sampler "
         "or the seed, not those of the world.", ("15",)),
+    "part losses": (
+        "Ranks that compute parts of one layer have different losses",
+        "{ranks} hold parts of the same layers and got the same rows, but in step {step} their losses are {losses}.",
+        "Sum the output of each layer that is cut by rows over the group (an all_reduce in forward). Outside of the "
+        "cut layers, give all ranks of the group the same dropout.", ("15",)),
+    "copies": (
+        "Copies of a parameter get different gradients",
+        "{ranks} hold the same parameters, {names}, and in step {step} their optimisers got different gradients for "
+        "them. So the copies drift apart.",
+        "With tensor parallelism, sum over the group: in forward the output of a layer that is cut by rows, in "
+        "backward the gradient at the input of a layer that is cut by columns. Where copies are used for different "
+        "things (a tied embedding on two stages, norms that see parts of a sequence), all_reduce their gradients "
+        "before the step.", ("14", "15")),
+    "own clip": (
+        "Each rank clips its own part of the gradient",
+        "Each rank holds a part of the gradient. It points where the gradient of one process does, but the ranks have "
+        "made their parts shorter by different factors: {factors}.",
+        "Clip by the norm of the whole gradient: add up the squares over all ranks (all_reduce) before the root is "
+        "taken. torch.nn.utils.clip_grad_norm_ does so for sharded parameters (DTensor).", ("06", "15")),
+    "other parameters": (
+        "Gradients of different parameters are averaged",
+        "{ranks} average their gradients, but they hold different parameters: they got the same rows and exchange "
+        "activations in forward.",
+        "Average over the ranks that hold the same part of the model: the data-parallel group, and not the "
+        "tensor-parallel one.", ("15",)),
     "one rank's weights": (
         "All ranks take over the weights of one",
-        "Each rank trains alone, and after step {step} all ranks get the weights of rank {rank}. The work of the "
-        "others is lost.",
+        "Each rank trains alone, and after step {step} all ranks go on with what rank {rank} has learned. The work of "
+        "the others is lost.",
         "Average the weights (all_reduce with ReduceOp.AVG), or the gradients in every step.", ("01", "09")),
+    "weights summed": (
+        "What the ranks have learned is summed, not averaged",
+        "Each rank trains alone. What all ranks get after step {step} is {n} times the mean of the ranks' weights or, "
+        "if an outer optimiser takes a step, {n} times the mean of their changes.",
+        "Divide by the number of ranks: all_reduce with op=ReduceOp.AVG.", ("01", "09")),
+}
+# as in `clinic_words.REMEDIES`
+REMEDIES_OF_LAYOUTS = {
+    "not sharded": "These parameters are not sharded, so FSDP2 does not average their gradients. Call fully_shard on "
+                   "the whole model as well, after its layers.",
+    "no data parallel": "Average the gradients over the ranks that hold the same part of the model: call "
+                        "fully_shard(model, mesh=...) with the data-parallel dimension of the mesh, or all_reduce them "
+                        "in its group.",
+    "one loss": "The ranks that hold parts of the same layers compute one loss together. Do not divide it by their "
+                "number, and do not sum or average its gradients over them once more.",
 }
 LAYOUTS = {"tensor": "tensor parallelism (ranks {parts} hold parts of the same layers)",
            "pipeline": "a pipeline (ranks send activations to each other and hold different layers)",

@@ -4,14 +4,16 @@ ranks may be data parallel. Only such groups can be compared with one process.""
 from dataclasses import dataclass, field
 
 from manyhands.clinic import judge
+from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.evidence import Evidence, apart
-from manyhands.clinic.messages import sums_gradients
+from manyhands.clinic.evidence import Evidence, apart, fit, vector
 from manyhands.clinic.rule import Finding
+from manyhands.clinic.sent_groups import (MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of,
+                                              stages)
 from manyhands.clinic.dtensor_parts import cut_groups
 
-MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
 DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
+TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
@@ -45,7 +47,7 @@ def examined(visit):
         evidence = Evidence(visit, list(ranks), names=())
         found = data_mistakes(evidence)
         return None, found, Layout(["flat"], steps=evidence.count, found=found)
-    alike = all(_sizes(visit, rank) == _sizes(visit, 0) for rank in ranks)
+    alike = all(sizes_of(visit, rank) == sizes_of(visit, 0) for rank in ranks)
     evidence = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
     cut = sorted({tuple(group) for rank in ranks for shard in visit.seen[rank]["sharded"].values()
                   for group in cut_groups(shard)})
@@ -58,10 +60,6 @@ def examined(visit):
     return None, layout.found, layout
 
 
-def _sizes(visit, rank):
-    return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
-
-
 # -- tensor parallelism by DTensor -------------------------------------------------------------------------------------
 
 
@@ -70,7 +68,11 @@ def _tensors(visit, evidence, parts):
     found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
     apart_in = [group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)]
     if apart_in:
-        found.insert(0, Finding("tensor rows", {"ranks": apart_in[0]}))
+        found = [Finding("tensor rows", {"ranks": apart_in[0]}),
+                 *(one for one in found if one.key not in ("own", "part own", "copies"))]  # these follow from the rows
+    elif not found and (evidence.one or {}).get("unfaithful", 0) > evidence.tolerance:
+        for group in parts:
+            found = found or different_losses([visit.seen[rank] for rank in group])
     groups = [list(evidence.givers)] if len(evidence.givers) > 1 else []
     compared = any(step.right is not None for step in evidence.steps)
     return evidence, found, Layout(["tensor"], groups, parts, steps=evidence.count, checked=compared, found=found,
@@ -100,12 +102,17 @@ def _recognised(visit, found):
     """A `Layout`, or None where the mistakes that were found are no sign of another kind of parallelism."""
     ranks, keys = range(visit.ranks), {one.key for one in found}
     world = tuple(ranks)
-    sums = [_sums(visit, rank) for rank in ranks]
-    inside = [_inside(visit, rank) for rank in ranks]
+    sums = [groups_of_sums(visit, rank) for rank in ranks]
+    inside = [groups_inside(visit, rank) for rank in ranks]
     peers = any(message["peer"] is not None and message["phase"] != "apart" and not message["of"]
-                for rank in ranks for message in _messages(visit, rank))  # activations, and no weights or gradients
+                for rank in ranks for message in messages_of(visit, rank))  # activations, and no weights or gradients
+    mixed = next(((group, part) for rank in ranks for group in sums[rank] for part in inside[rank]
+                  if set(part) <= set(group) and _mostly_other(visit, part)), None)
+    if mixed:
+        found = [Finding("other parameters", {"ranks": list(mixed[0])})]
+        return Layout(["tensor"], parts=[list(mixed[1])], steps=len(visit.seen[0]["steps"]), found=found)
     over_all = all(world in of_rank for of_rank in sums)
-    partly = all(world in _sums(visit, rank, 0) for rank in ranks)
+    partly = all(world in groups_of_sums(visit, rank, 0) for rank in ranks)
     exchanged = any("alltoall" in call for of_rank in inside for calls in of_rank.values() for call in calls)
     signs = {"start", "own", "part own", "alone", "parts", "other"} & keys
     if partly and exchanged and {"start", "part own"} & keys:
@@ -128,28 +135,38 @@ def _recognised(visit, found):
         return _local(visit, found)
     if not layout.kinds:
         return None
-    if not layout.groups and {"tensor", "pipeline"} & set(layout.kinds):
-        layout.groups = _replicas(visit, layout)
+    if {"tensor", "pipeline"} & set(layout.kinds):
+        grouped = {rank for group in layout.groups for rank in group}
+        layout.groups += [group for group in _replicas(visit, layout) if not grouped & set(group)]
     return _within(visit, layout)
+
+
+def _mostly_other(visit, group):
+    """Whether the ranks of a group hold different parameters of the same layers, and have the same rows."""
+    sizes = sizes_of(visit, group[0])
+    known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
+    if len(group) < 2 or not known or any(sizes_of(visit, rank) != sizes for rank in group):
+        return False
+    return sum(sizes[name] for name in Evidence(visit, group).start_differs()) > MOST * sum(sizes.values())
 
 
 def _start_differs(visit, group):
     """Whether the ranks of a group hold different parameters, or began with different weights."""
-    alike = all(_sizes(visit, rank) == _sizes(visit, group[0]) for rank in group)
+    alike = all(sizes_of(visit, rank) == sizes_of(visit, group[0]) for rank in group)
     return not alike or bool(Evidence(visit, group).start_differs())
 
 
 def _replicas(visit, layout):
     """The groups of ranks that began with the same weights, but send each other nothing, not even by others. They hold
     copies of a part of the model, and should have averaged their gradients."""
-    tied = [{rank, *(message["peer"] for message in _messages(visit, rank) if message["peer"] is not None),
+    tied = [{rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None),
              *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
     for _ in tied:  # to what they are tied to by others
         tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
     found = []
     for rank in range(visit.ranks):
         copies = [other for other in range(visit.ranks) if other == rank or not tied[rank] & tied[other]
-                  and _sizes(visit, other) == _sizes(visit, rank)]
+                  and sizes_of(visit, other) == sizes_of(visit, rank)]
         copies = [other for other in copies if not Evidence(visit, [rank, other]).start_differs()]
         if len(copies) > 1 and copies not in found and not _changed(Evidence(visit, copies)):
             found.append(copies)
@@ -161,7 +178,7 @@ def _sequence(visit, found):
     ranks = range(visit.ranks)
     exchange = all(any(message["phase"] == "forward" and (message["peer"] is not None or "alltoall" in message["call"]
                                                           or len(message["shape"] or ()) > 2)
-                       for message in _messages(visit, rank)) for rank in ranks)
+                       for message in messages_of(visit, rank)) for rank in ranks)
     if not exchange or "same rows" in {one.key for one in found}:
         return None
     evidence, steps = Evidence(visit), min(len(one["steps"]) for one in visit.seen.values())
@@ -169,37 +186,12 @@ def _sequence(visit, found):
                   changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None)
 
 
-def _messages(visit, rank):
-    return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
-
-
-def _sums(visit, rank, most=MOST):
-    """The groups over which a rank sums most of its parameters' gradients, the largest first."""
-    steps, total = visit.seen[rank]["steps"], sum(_sizes(visit, rank).values())
-    count = {}
-    for message in _messages(visit, rank):
-        if sums_gradients(message):
-            count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
-    found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
-    return sorted(found, key=len, reverse=True)
-
-
-def _inside(visit, rank):
-    """{group: calls} of what a rank's model sends in its forward."""
-    found = {}
-    for message in _messages(visit, rank):
-        several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
-        if several and message["phase"] == "forward":
-            found.setdefault(message["ranks"], set()).add(message["call"])
-    return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
-
-
 def _groups(visit, sums):
     """The groups of ranks that average their gradients, and hold the same parameters: each rank is in one at most."""
     found = []
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
-            alike = all(_sizes(visit, other) == _sizes(visit, rank) for other in group)
+            alike = all(sizes_of(visit, other) == sizes_of(visit, rank) for other in group)
             shared = all(group in sums[other] for other in group)
             if alike and shared and not any(set(group) & set(one) for one in found):
                 found.append(list(group))
@@ -215,8 +207,16 @@ def _within(visit, layout, names=None):
         for one in judge.mistakes(evidence):
             if one.key not in [other.key for other in layout.found]:
                 layout.found.append(_in_world(one, group))
+    if {"own", "part own"} & {one.key for one in layout.found}:  # what is not averaged reaches other groups, too
+        layout.found = [one for one in layout.found if one.key != "other"]
     if "tensor" in layout.kinds:
-        layout.found += _tensor_rows(visit, layout)
+        wrong_rows = _tensor_rows(visit, layout)
+        if wrong_rows:  # the rows of one data-parallel group follow from that
+            layout.found = [*wrong_rows, *(one for one in layout.found if one.key not in DATA)]
+        else:
+            layout.found += _of_parts(visit, layout.parts, different_losses, copies_in_group)
+    if "pipeline" in layout.kinds:
+        layout.found += _of_parts(visit, stages(visit), tied_copies)
     if not layout.groups:
         layout.steps = min(len(one["steps"]) for one in visit.seen.values())
     return layout
@@ -235,18 +235,21 @@ def _in_world(finding, group):
 def _tensor_rows(visit, layout):
     """Activations of different rows that are summed, by ranks that hold different weights of the same layers."""
     for group in layout.parts:
-        names = set().union(*(_inside(visit, rank).get(tuple(group), set()) for rank in group))
         calls = [call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]]
         rows = min((len(call["rows"]) for call in calls), default=0)
-        exchanged = any("gather" in name or "alltoall" in name for name in names)
-        if not rows or exchanged or any(call["follows"] for call in calls):
-            continue  # activations of another stage, or rows that are exchanged before they are summed
-        sums = [message["shape"] for rank in group for message in _messages(visit, rank)
-                if (message["call"], message["ranks"], message["phase"]) == ("allreduce", tuple(group), "forward")]
-        of_rows = any(shape and len(shape) > 1 and shape[0] % rows == 0 for shape in sums)
+        if not rows or any(call["follows"] for call in calls):
+            continue  # activations of another stage
+        firsts = [first_inside(visit, rank, tuple(group)) for rank in group]
+        of_rows = all(call == "allreduce" and len(shape or ()) > 1 and shape[0] % rows == 0 for call, shape in firsts)
         if of_rows and _start_differs(visit, group) and _rows_differ(visit, group):
             return [Finding("tensor rows", {"ranks": list(group)})]
     return []
+
+
+def _of_parts(visit, groups, *rules):
+    """What the first of the rules that finds something says of the first group of ranks."""
+    found = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
+    return next(filter(None, found), [])
 
 
 def _experts(visit, found, world):
@@ -254,7 +257,7 @@ def _experts(visit, found, world):
     some parameters start differently, these are the experts. If a different one is not averaged, that is a mistake."""
     names = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
     alone = names.get("start") or names.get("part own")
-    rest = [name for name in _sizes(visit, 0) if name not in alone]
+    rest = [name for name in sizes_of(visit, 0) if name not in alone]
     if not rest:
         return None
     return _within(visit, Layout(["experts"], [list(world)], names=alone), rest)
@@ -274,18 +277,50 @@ def _local(visit, found):
     again = next((number for number in numbers if number not in apart_at and (
         len(set(ended.get(number, [0]))) > 1 or any(other < number for other in apart_at))), None)
     rest = [one for one in found if one.key not in ("own", "alone", "drift", "other")]
+    known = [one.key for one in rest]  # of ranks that sent nothing, only that was looked at
+    rest += [one for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)] if one.key not in known]
     layout = Layout(["local"], steps=evidence.count, found=rest)
-    if again is not None:
+    averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
+    if again is not None or _share_outer(averages):
         taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
         if len(taken) == 1:
             layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
-        layout.again, layout.checked = again + 1, True
+        layout.found += average_mistakes(averages)
+        layout.again, layout.checked = again + 1 if again else 0, True
         return layout
-    total = sum(_sizes(visit, 0).values())
+    total = sum(sizes_of(visit, 0).values())
     averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
                    and (message["of"] == "weights" or message["numel"] >= MOST * total)
-                   for rank in range(visit.ranks) for message in _messages(visit, rank))
+                   for rank in range(visit.ranks) for message in messages_of(visit, rank))
     return layout if averages and _changed(evidence) else None
+
+
+def _share_outer(averages):
+    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
+    given = [one.get("given") if one else None for one in averages]
+    return all(given) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
+                              for name, part in given[0].items())
+
+
+def average_mistakes(averages):
+    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a step, of the changes
+    of them, as `average_seen` has noted it on each rank."""
+    if not all(averages) or len({(one["step"], "given" in one) for one in averages}) > 1:
+        return []
+    outer = "given" in averages[0]
+    result = averages[0]["given" if outer else "after"]
+    names = sorted(result)
+    sizes = [result[name].numel() for name in names]
+    parts = [vector(one["before"], names, sizes) for one in averages]
+    if outer:
+        parts = [vector(one["from"], names, sizes) - part for one, part in zip(averages, parts)]
+    result, n = vector(result, names, sizes), len(averages)
+    factor, rest = fit(result, sum(parts) / n)
+    if rest < TOGETHER:
+        summed = abs(abs(factor) / n - 1) < judge.NEAR
+        return [Finding("weights summed", {"n": n, "step": averages[0]["step"]})] if summed else []
+    own = [rank for rank, part in enumerate(parts) if outer and fit(result, part)[1] < TOGETHER]
+    return [Finding("one rank's weights", {"rank": own[0], "step": averages[0]["step"]})] if own else []
 
 
 def _changed(evidence):

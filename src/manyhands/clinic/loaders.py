@@ -128,9 +128,12 @@ class Loaders:
         if loader is None:
             return None
         length, rows = rows_by_digest(loader.dataset)
+        batches = loader.batch_sampler
+        # a loader that is given a batch sampler has a sampler that it does not use
+        sampler = getattr(batches, "sampler", loader.sampler) if loader.batch_size is None else loader.sampler
         return {"random": rows is not None and rows != rows_by_digest(loader.dataset, seed=1)[1],
-                "samplers": [type(loader.sampler).__name__, type(loader.batch_sampler).__name__],
-                "batch_size": loader.batch_size, "rows": rows, "length": length,
+                "samplers": [type(sampler).__name__, type(batches).__name__],
+                "batch_size": loader.batch_size or getattr(batches, "batch_size", None), "rows": rows, "length": length,
                 "indices": _plain(self._indices.get(self.training, [])),
                 "first_epoch": [_plain(batch) for batch in self.first_epoch]}
 

@@ -12,14 +12,16 @@ Then the process ends, in the middle of the script. Nothing here sends a message
 import functools
 import time
 
+from manyhands.clinic.average_seen import Average
 from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
+from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End
-from manyhands.clinic.replay_rows import autocast_now, copied
+from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_plain, is_wrapper, kept, noise_state, numbers_of, rows_of, trains
+from manyhands.clinic.values_seen import is_wrapper, kept, noise_state, numbers_of, rows_of, trains
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
@@ -35,19 +37,22 @@ class Observer(End):
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.missed = ""  # the first exception of what could not be noted
+        self.ddp_sends = False  # whether a DistributedDataParallel is to broadcast buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
+        self.rates = []  # of each step, the learning rates of its optimiser's groups
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
         self._fresh()
         self._inside, self._depth, self._in_step, self._saved, self._stage = False, 0, 0, False, "apart"
         self._placed, self._owned, self._backward_depth, self._averaged = None, set(), 0, False
-        self.spans = Spans()
+        self.average, self.spans, self.flat_parts = Average(), Spans(), FlatParts()
         self.loaders = Loaders(self.spans.input)
         self.losses = Losses()
         self.messages = Messages(lambda: self.phase, lambda: self.parameters.values())
         self._watch_calls()
         self._watch_wrapping()
         watch_placing(self._note_placing)
+        watch_attributes()
         self._watch_backward()
         reporter.on_stop = self._write
         register_optimizer_step_pre_hook(self._before_step)
@@ -82,6 +87,7 @@ class Observer(End):
         def observed(module, *args, **kwargs):
             if self._inside or self._backward_depth or not (
                     torch.is_grad_enabled() and module.training and trains(module)):
+                self.low = self.low or self._inside and self.recording and bool(autocast_now())  # by the model itself
                 return call(module, *args, **kwargs)  # in backward: a checkpointed block that runs again
             start, self._depth = time.perf_counter(), self._depth + 1
             try:
@@ -110,6 +116,7 @@ class Observer(End):
         @functools.wraps(make)
         def observed(wrapper, module, *args, **kwargs):
             make(wrapper, module, *args, **kwargs)
+            self.ddp_sends = wrapper.broadcast_buffers
             self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
 
         DistributedDataParallel.__init__ = observed
@@ -138,7 +145,7 @@ class Observer(End):
         number = self._model(getattr(module, "_orig_mod", module))  # of torch.compile
         given, _ = tree_flatten((args, kwargs))
         drawn = len(self.loaders.drawn[-1]) if self.loaders.drawn else 0
-        inputs, rows, noise = kept((args, kwargs)), rows_of(given, drawn), noise_state()
+        inputs, rows, noise = kept((args, kwargs)), rows_of(args, kwargs, drawn), noise_state()
         self._placed = None
         return number, given, inputs, rows, noise
 
@@ -208,9 +215,6 @@ class Observer(End):
             thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
             self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
 
-    def _weights_digest(self):
-        return digest([self._part(parameter) for parameter in self.parameters.values()])
-
     def _look_at_weights(self):
         """The weights as a step begins, at its first call of a model: something may have written into them since the
         step before. In the steps that are timed only the first is looked at."""
@@ -219,9 +223,10 @@ class Observer(End):
             return
         self.begins[self.done] = self._weights_digest()
         if self.recording:
-            self.begin = {name: self._part(parameter) for name, parameter in self.parameters.items()}
-        elif self.going_on and self.begins[self.done] != self.ends.get(self.done):
-            self._averaged = True
+            self.begin = self._weights()
+        if self._alone and self.begins[self.done] != self.ends.get(self.done):
+            self.average.written(self.done, self._weights())
+        self._averaged = self.going_on and self.average.facts is not None
 
     def _part(self, tensor):
         """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
@@ -264,6 +269,8 @@ class Observer(End):
         gradients are averaged. A closure (Lightning) is called inside step: then the gradients are there after it."""
         self._in_step += 1
         self.spans.step_begins()
+        if self._in_step == 1 and self._alone:
+            self.average.taken_over(optimizer, self.done, dict(self._own(optimizer)), self._part)
         if not self.recording:
             return None
         closure = next((a for a in (*args[1:], *kwargs.values()) if callable(a)), None)
@@ -292,19 +299,25 @@ class Observer(End):
         own = self._own(optimizer)
         self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
         self._cuts.update({name: placements_of(p.grad) for name, p in own if hasattr(p.grad, "to_local")})
+        if not own and self.parameters and self.stride == 1:
+            self._try(self.flat_parts.note, optimizer, self.parameters)
 
     def _after_step(self, optimizer, args, kwargs):
         self._in_step -= 1
-        if self._in_step or not self._own(optimizer):
+        if self._in_step or not self._trains_the_model(optimizer):
             return
         self.spans.step_ends()
         self.loaders.stepped()
         self._stage = "apart"
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
         if self.recording:
             self._record_step(optimizer)
         self.done += 1
         if self.done <= RECORD or self.going_on:
             self.ends[self.done] = self._weights_digest()
+        if self._alone or self.done == RECORD + MEASURE:
+            self.average.stepped(optimizer, self._weights())
         if self.going_on:
             if self._averaged or not self._silent and self.loaders.trained_twice():
                 self.end()
@@ -313,22 +326,3 @@ class Observer(End):
             self.spans.open()
         elif self.done == RECORD + MEASURE:
             self._steps_are_over()
-
-    def _record_step(self, optimizer):
-        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
-                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
-                  for group in optimizer.param_groups]
-        own = dict(self._own(optimizer))
-        self._owned |= set(own)
-        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
-        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
-        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
-            last = self.steps[-1]
-            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
-        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
-                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
-                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
-                           "messages": self.messages.take(),
-                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
-                           "weights": {name: self._part(p) for name, p in own.items()}})
-        self._fresh()

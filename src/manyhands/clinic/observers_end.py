@@ -6,9 +6,11 @@ import threading
 import time
 
 from manyhands import gpu_stand_in
+from manyhands.clinic.loaders import digest
 from manyhands.clinic.messages import sums_gradients
 from manyhands.clinic.replay_rows import one_process
 from manyhands.clinic.reporter import write_json, write_tensors
+from manyhands.clinic.values_seen import is_plain
 
 RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
@@ -19,12 +21,65 @@ ENDING = threading.Lock()
 class End:
     """The part of an `Observer` that follows its steps."""
 
+    strangers = 0  # steps of an optimiser that holds none of the model's parameters
+
     @property
     def _silent(self):
         """Whether no gradient and no activation was sent in the steps that were written down, as far as is seen."""
         return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
             sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
             for step in self.steps for one in step["messages"])
+
+    def _trains_the_model(self, optimizer):
+        """Whether this optimiser, which took a step, holds parameters of the model. If its parameters have no gradient,
+        the model's have one, and no other optimiser takes a step, its steps are noted as the script's."""
+        if self._own(optimizer) or self.flat_parts.holds(optimizer):
+            if not self.done:
+                self.steps.clear()
+            return True
+        theirs = any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
+        if not self.done and not theirs and any(p.grad is not None for p in self.parameters.values()):
+            self._note_step_of_other(optimizer)
+        return False
+
+    def _note_step_of_other(self, optimizer):
+        if len(self.steps) < RECORD:
+            self._out = dict.fromkeys(self.parameters)
+            self._record_step(optimizer)
+        self.strangers += 1
+        if self.strangers == RECORD + MEASURE:
+            self.done = self.strangers
+            self.end()
+    @property
+    def _alone(self):
+        """Whether the ranks seem to take their steps alone, and these are looked at."""
+        return (self.recording or self.going_on) and self._silent
+
+    def _weights(self):
+        return {name: self._part(parameter) for name, parameter in self.parameters.items()}
+
+    def _weights_digest(self):
+        return digest(list(self._weights().values()))
+
+    def _record_step(self, optimizer):
+        groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
+                   [self.names[id(p)] for p in group["params"] if id(p) in self.names])
+                  for group in optimizer.param_groups]
+        own = dict(self._own(optimizer))
+        self._owned |= set(own)
+        # with those that no optimiser of this rank has: another rank's may (an optimiser whose state is sharded)
+        local = {name: self.local.pop(name)[0] for name in list(self.local) if name in own or name not in self._owned}
+        if not self.backwards and self.steps and not set(own) & set(self.steps[-1]["weights"]):
+            last = self.steps[-1]
+            self.calls, self.backwards, self.buffers = last["calls"], last["backwards"], last["buffers"]
+        self.steps.append({"calls": self.calls, "local": local, "given": self._out, "cuts": self._cuts,
+                           "pieces": self.flat_parts.take(),
+                           "groups": groups, "backwards": self.backwards, "buffers": self.buffers,
+                           "clips": self.losses.take_clips(), "wrapped": self.wrapped, "begin": self.begin,
+                           "messages": self.messages.take(),
+                           "optimizer": (type(optimizer).__module__, type(optimizer).__name__),
+                           "weights": {name: self._part(p) for name, p in own.items()}})
+        self._fresh()
 
     def _steps_are_over(self):
         self.spans.close()
@@ -35,10 +90,16 @@ class End:
             self.end()
         self._write()
         self.ends[self.done] = self._weights_digest()
-        self.going_on, self.loaders.cut = True, self.loaders.training
-        timer = threading.Timer(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
-        timer.daemon = True
-        timer.start()
+        self.going_on = True
+        if self._silent:  # the average may come in this epoch, or at its end
+            _after(AWAIT_S / 2, self._cut)
+        else:
+            self._cut()
+        _after(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
+
+    def _cut(self):
+        """Let the epoch end here."""
+        self.loaders.cut = self.loaders.training
 
     def _save(self):
         if self._saved:
@@ -47,19 +108,28 @@ class End:
         self.messages.close()
         write_tensors(os.path.join(self.folder, f"seen-{self.rank}.pt"), {
             "rank": self.rank, "size": self.size, "missed": self.missed, "start": self.start, "steps": self.steps,
+            "kinds": self._kinds(),
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
             "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
-            "ddp": {"made": bool(self.in_ddp), "unfrozen": [
+            "ddp": {"made": bool(self.in_ddp), "sends buffers": self.ddp_sends, "unfrozen": [
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
+    def _kinds(self):
+        """{name of a parameter: the name of its module's class}."""
+        return {self.names[id(parameter)]: type(part).__name__ for model in self.models for part in model.modules()
+                for parameter in part.parameters(recurse=False) if id(parameter) in self.names}
+
     def _write(self):
         self._save()
+        if self.average.facts:
+            write_tensors(os.path.join(self.folder, f"average-{self.rank}.pt"), self.average.facts)
         self.spans.close()
         write_json(os.path.join(self.folder, f"cost-{self.rank}.json"),
                    {**self.spans.facts(), "steps": RECORD + MEASURE if self.going_on else self.done,
-                    "orders": list(self.loaders.orders), "metrics": list(self.losses.metrics),
+                    "orders": list(self.loaders.orders), "rates": self.rates[:RECORD + MEASURE],
+                    "metrics": list(self.losses.metrics),
                     "begins": dict(self.begins), "ends": dict(self.ends)})
 
     def end(self, code=0):
@@ -86,3 +156,9 @@ class End:
             if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
                 break
             time.sleep(0.05)
+
+
+def _after(seconds, call):
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()

@@ -18,10 +18,9 @@ STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = ("{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it, "
-               "and it is assumed that the batch of each rank stays the same (--global-batch chooses).")
-SUMS = {"ring": "sums along a ring", "tree": "sums along a tree", "two-level": "sums in two levels",
-        "auto": "each sum by the fastest of ring, tree and two levels"}
+NEEDS_RANKS = "{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it. "
+SUMS = {"ring": "sums along rings", "tree": "sums along a double tree", "two-level": "sums in two levels",
+        "auto": "each sum by the fastest of rings, trees and switches that add"}
 MOST_RANKS = 1_000_000  # each is a place of an array
 
 
@@ -39,8 +38,8 @@ def parser():
     made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
                       help="fixed: more ranks divide the same rows among them; per-rank: each has as many as here; "
                            "a number: so many rows, divided; auto: as the script does here (auto)")
-    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="two-level",
-                      help="how sums travel; auto: the fastest of these for each message (two-level)")
+    made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="auto",
+                      help="how sums travel; auto: the fastest that the machine can do, for each message (auto)")
     made.add_argument("--timeout", type=seconds, default=300, metavar="S",
                       help="seconds for each of the two runs (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
@@ -96,9 +95,7 @@ def _predict(arguments):
         if not usable:
             raise scale.NothingMeasured(of_cores, alone.ranks)
         found = scale.measured(alone, together)
-        of_rows = scale.rows_in_words(found, arguments.global_batch)
-        if needs_ranks and arguments.global_batch == "auto":
-            of_rows = needs_ranks
+        of_rows = needs_ranks + scale.rows_in_words(found, arguments.global_batch)
         batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
         most = scale.most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
@@ -149,9 +146,14 @@ def _clinic(arguments, problem):
     """The clinic's command line for the run that failed, as part of a message."""
     if not problem.failed:
         return ""
-    words = ["manyhands", "clinic", str(arguments.script), "--ranks", str(problem.ranks)]
-    words += ["--with", arguments.line.launcher] * (arguments.line.launcher != "torchrun")
-    words += ["--", *arguments.arguments] if arguments.arguments else []
+    line, words = arguments.line, ["manyhands", "clinic", "--ranks", str(problem.ranks)]
+    words += ["--as-it-is"] * arguments.as_it_is
+    if line.words:
+        words += line.words
+    else:
+        words += ["--with", line.launcher] * (line.launcher != "torchrun")
+        words += ["-m", line.module] if line.module else [str(arguments.script)]
+        words += ["--", *arguments.arguments] if arguments.arguments else []
     return f"\nThe whole report: {shlex.join(words)}"
 
 

@@ -2,28 +2,50 @@
 
 import copy
 import os
+import weakref
 from contextlib import ExitStack
 
 from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.dtensor_parts import cut_groups, joined
-from manyhands.clinic.values_seen import numbers_of
+from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
 READ = "seen-{}.pt"
+BEFORE = weakref.WeakKeyDictionary()  # module -> {name: a whole number that was replaced by one of its divisors}
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
+
+
+def watch_attributes():
+    """Note the whole numbers that modules are given first: a script for tensor parallelism divides the number of heads
+    of a cut layer by the number of ranks."""
+    from torch import nn
+
+    original = nn.Module.__setattr__
+
+    def noted(module, name, value):
+        before = module.__dict__.get(name)
+        if type(value) is int and type(before) is int and 0 < value < before and before % value == 0:
+            BEFORE.setdefault(module, {}).setdefault(name, before)
+        original(module, name, value)
+
+    nn.Module.__setattr__ = noted
 
 
 def copied(module):
     """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
     try:
         if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
-            return _without_shards(module, {})
+            sizes = {size for parameter in module.parameters() if hasattr(parameter, "to_local")
+                     for size in parameter.device_mesh.mesh.shape}
+            return _without_shards(module, {}, sizes)
         return copy.deepcopy(module).cpu()
     except Exception:  # a module that holds what cannot be copied: a file, a lock
         return None
 
 
-def _without_shards(module, made):
-    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later."""
+def _without_shards(module, made, sizes):
+    """The same tree of modules of their own classes. Parameters are places of the full shape, filled later; a parameter
+    that several modules share (tied weights) is one parameter here, too. Whole numbers that were divided by one of
+    `sizes` are what they were before."""
     import torch
 
     if id(module) in made:
@@ -33,15 +55,18 @@ def _without_shards(module, made):
     new = made[id(module)] = kind.__new__(kind)
     new.__dict__ = {name: {} if name.endswith("_hooks") or "_hooks_" in name else value
                     for name, value in module.__dict__.items() if not name.startswith("_fsdp")}
+    new.__dict__.update({name: before for name, before in BEFORE.get(module, {}).items()
+                         if before / module.__dict__[name] in sizes})
     empty = type(module.__dict__["_forward_hooks"])
     for name, value in module.__dict__.items():
         if isinstance(value, empty) and "hooks" in name:
             new.__dict__[name] = empty()
-    new._parameters = {name: None if p is None else torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype),
-                                                                       p.requires_grad)
-                       for name, p in module._parameters.items()}
+    for p in module._parameters.values():
+        if p is not None and id(p) not in made:
+            made[id(p)] = torch.nn.Parameter(torch.zeros(p.shape, dtype=p.dtype), p.requires_grad)
+    new._parameters = {name: p if p is None else made[id(p)] for name, p in module._parameters.items()}
     new._buffers = {name: None if b is None else b.detach().clone() for name, b in module._buffers.items()}
-    new._modules = {name: child and _without_shards(child, made) for name, child in module._modules.items()}
+    new._modules = {name: child and _without_shards(child, made, sizes) for name, child in module._modules.items()}
     return new
 
 
@@ -238,13 +263,23 @@ def _outputs(model, inputs):
 
 
 def _joined(inputs, rows):
-    """The inputs of all ranks as one: tensors of a rank's rows one behind the other, anything else as rank 0 has it."""
+    """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind the other; anything
+    else as rank 0 has it."""
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten
 
-    flat, shape = zip(*(tree_flatten(one) for one in inputs))
-    whole = [torch.cat(values) if _of_rows(values, rows, torch) else values[0] for values in zip(*flat)]
-    return tree_unflatten(whole, shape[0])
+    lists = {id(one) for args, kwargs in inputs for one in lists_of_samples(args, kwargs)}
+
+    def is_list(value):
+        return id(value) in lists
+
+    def whole(values):
+        if all(map(is_list, values)):
+            return [entry for value in values for entry in value]
+        return torch.cat(values) if _of_rows(values, rows, torch) else values[0]
+
+    flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs))
+    return tree_unflatten([whole(values) for values in zip(*flat)], shape[0])
 
 
 def _far(a, b):

@@ -16,7 +16,7 @@ AFTER = 0.05  # less of the messages' time than this inside backward: they do no
 DRAWS = 5  # steps that are simulated, with other late ranks in each
 PER_RANK, FIXED = "per-rank", "fixed"  # what stays the same with more ranks: the batch of a rank, the global batch
 WAITED_SOME, WAITED_MUCH = 0.05, 0.2  # parts of the time without a core: a warning, and no prediction
-ALL_REDUCES = {"ring": "ring", "tree": "tree", "two-level": "hierarchical", "auto": "fastest"}
+ALL_REDUCES = {"ring": "ring", "tree": "double tree", "two-level": "hierarchical", "auto": "auto"}
 
 
 @dataclass
@@ -29,7 +29,8 @@ class Measured:
     overlaps: bool = True
     factors: list = field(default_factory=list)  # measured steps of one rank, in means
     update_s: float = 0.0  # the optimiser's part of forward_s, which fewer rows do not shorten
-    rows: int = 0  # of a step with one rank; 0: not seen
+    alone: int = 1  # ranks of the run that says what one rank computes: more, where the script needs them
+    rows: int = 0  # of a step of each rank of that run; 0: not seen
     rows_each: int = 0  # of a step of each rank, with `ranks`
     ranks: int = 2
 
@@ -43,6 +44,11 @@ class Measured:
         if self.rows and self.rows == self.rows_each:
             return PER_RANK
         return FIXED if self.rows and self.rows_each == -(-self.rows // self.ranks) else None
+
+    @property
+    def rows_in_all(self):
+        """The global batch of the run that says what one rank computes."""
+        return self.rows * self.alone
 
     def with_rows(self, part):
         """This step with a part of its rows: computing gets shorter with them, the optimiser does not."""
@@ -86,7 +92,7 @@ def measured(alone, together):
     overlaps = many.overlap is not None and many.overlap >= AFTER
     return Measured(step_s - backward_s, backward_s, sent[-per_step:], overlaps,
                     [one_s / mean(each_s) for one_s in each_s], costs.update_s(alone.cost[0]),
-                    _rows(alone), _rows(together), together.ranks)
+                    alone.ranks, _rows(alone), _rows(together), together.ranks)
 
 
 def steps_of(visit):
@@ -141,10 +147,11 @@ def _as_sum(call, ranks):
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="hierarchical", batch=PER_RANK):
+def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="auto", batch=PER_RANK):
     """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
 
-    `batch`: PER_RANK; FIXED: the rows of one rank's step here, divided among the ranks; or a number of rows, likewise.
+    `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest, divided among the ranks;
+    or a number of rows, likewise.
     """
     in_all = _rows_in_all(found, batch, ranks)
     whole, found = found.with_rows(in_all), found.with_rows(in_all / ranks)
@@ -166,13 +173,14 @@ def _rows_in_all(found, batch, ranks):
     """The rows of a step of so many ranks, as a multiple of one rank's here."""
     if batch == PER_RANK:
         return ranks
-    return 1 if batch == FIXED else batch / found.rows
+    return found.alone if batch == FIXED else batch / found.rows
 
 
 def rows_in_words(found, batch):
     """Which batch was assumed, and why, in sentences. `batch`: as for `forecast`, or "auto"; ValueError for a number of
     rows where none were seen."""
-    seen = f"Rows in a step: {found.rows} with one rank, {found.rows_each} on each of {found.ranks} ranks. "
+    with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
+    seen = f"Rows in a step: {with_one}{found.rows_each} on each of {found.ranks} ranks. "
     if not (found.rows and found.rows_each):
         seen = "How many rows a step has was not seen. "
         if batch not in (PER_RANK, FIXED, "auto"):
@@ -183,7 +191,7 @@ def rows_in_words(found, batch):
     if kind == PER_RANK:
         then = "the batch of each rank stays the same, so that the global batch grows with the ranks"
     else:
-        rows = f"of {found.rows if kind == FIXED else kind} rows " if found.rows else ""
+        rows = f"of {found.rows_in_all if kind == FIXED else kind} rows " if found.rows else ""
         then = f"the global batch {rows}stays the same and is divided among the ranks"
     if batch == "auto":
         return f"{seen}It is assumed that {then} (--global-batch chooses)."
@@ -192,7 +200,7 @@ def rows_in_words(found, batch):
 
 def most_ranks(found, batch):
     """The largest number of ranks of which each gets a row; None where there is no such limit, or it is not known."""
-    return found.rows or None if batch == FIXED else None if batch == PER_RANK else batch
+    return found.rows_in_all or None if batch == FIXED else None if batch == PER_RANK else batch
 
 
 def largest(one, count=3):

@@ -17,10 +17,10 @@ def numbers_of(tensor, stride):
 
 
 def noise_state():
-    """The states of the generators that dropout draws from."""
+    """The states of the generators that dropout and other noise are drawn from."""
     import torch
 
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
+    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.default_generators else []  # a stand-in has them, too
     return [torch.get_rng_state(), *on_gpu]
 
 
@@ -46,13 +46,32 @@ def kept(tree):
     return tree_map(copy_of, tree)
 
 
-def rows_of(values, drawn=0):
-    """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first; whether
-    the rows are in the first dimension.) They are in the second, as sequences of a Transformer may be, where that one
-    has as many entries as the loader has `drawn` rows, and the first has not."""
+def lists_of_samples(args, kwargs):
+    """The arguments that are lists with one entry for each sample, as a detector takes images of different sizes and
+    their targets; none where the rows are in tensors. (A list of crops holds tensors that have all rows.)"""
     import torch
 
-    tensors = [value for value in values if isinstance(value, torch.Tensor) and value.dim()]
+    given = [*args, *kwargs.values()]
+    first = given[0] if given else None
+    if not isinstance(first, (list, tuple)) or not first:
+        return []
+    lists = [one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)]
+    of_dicts = any(isinstance(entry, dict) for one in lists for entry in one)
+    lengths = {len(entry) for entry in first if isinstance(entry, torch.Tensor) and entry.dim()}
+    return lists if of_dicts or len(lengths) > 1 else []
+
+
+def rows_of(args, kwargs, drawn=0):
+    """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first, or in
+    the lists that have an entry for each row; whether the rows are in the first dimension.) They are in the second, as
+    sequences of a Transformer may be, where that one has as many entries as the loader has `drawn` rows, and the first
+    has not."""
+    import torch
+    from torch.utils._pytree import tree_flatten
+
+    if lists := lists_of_samples(args, kwargs):
+        return [digest(tree_flatten(entries)[0]) for entries in zip(*lists)], True
+    tensors = [value for value in tree_flatten((args, kwargs))[0] if isinstance(value, torch.Tensor) and value.dim()]
     second = drawn > 1 and tensors and tensors[0].dim() > 1 and len(tensors[0]) != drawn == tensors[0].shape[1]
     if second:
         tensors = [tensor.transpose(0, 1) for tensor in tensors if tensor.dim() > 1 and tensor.shape[1] == drawn]

@@ -30,6 +30,7 @@ class Visit:
     seen: dict = field(default_factory=dict)
     cost: dict = field(default_factory=dict)
     errors: dict = field(default_factory=dict)
+    averages: dict = field(default_factory=dict)  # by rank: how ranks that train alone put together what they learn
     one: dict | None = None  # what the rows of all ranks gave in one process
     fault: object = None  # the Fault of ranks that wait for ever
     output: dict = field(default_factory=dict)
@@ -58,7 +59,8 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
             options[STAND_IN] = "1"
         with watcher:
             done = launch(IN_RANK, notes, str(place.script), *arguments, with_=launcher, nodes=nodes,
-                          ranks_per_node=ranks // nodes, env=options, timeout_s=timeout_s, echo=False)
+                          ranks_per_node=ranks // nodes, env=place.environment(options), timeout_s=timeout_s,
+                          echo=False)
         if problem := failed_import(notes):
             raise LaunchError(problem)
         found = Visit(place.script.name, ranks, launcher, list(arguments), left_out=sorted(place.left_out),
@@ -121,9 +123,10 @@ def _gather(found, notes, done, place):
             path = Path(notes, f"{name}-{rank}.json")
             if path.exists():
                 into[rank] = json.loads(place.shown(path.read_text()))
-        path = Path(notes, f"seen-{rank}.pt")
-        if path.exists():
-            found.seen[rank] = torch.load(path, weights_only=False)
+        for name, into in (("seen", found.seen), ("average", found.averages)):
+            path = Path(notes, f"{name}-{rank}.pt")
+            if path.exists():
+                into[rank] = torch.load(path, weights_only=False)
     if Path(notes, "one.pt").exists():
         found.one = torch.load(Path(notes, "one.pt"), weights_only=False)
     found.output = {rank: place.shown(text) for rank, text in done.output.items()}

@@ -18,7 +18,7 @@ What was substituted is written to `report`, each phrase when it is first used. 
 installs the stand-in: nothing is put back.
 """
 
-from manyhands.gpu_stand_in.stand_in_state import INDEX, REPORT
+from manyhands.gpu_stand_in.stand_in_state import INDEX, REPORT, USED
 
 
 def install(gpus, index=0, report=None):
@@ -42,6 +42,15 @@ def install(gpus, index=0, report=None):
 def active():
     """Whether the stand-in is in place in this process."""
     return bool(INDEX["gpus"])
+
+
+def no_nccl_takes(tensor):
+    """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in knows."""
+    if not active():
+        return False
+    from manyhands.gpu_stand_in import cuda_devices, groups
+
+    return groups.NCCL in USED and cuda_devices.made_on_cpu(tensor)
 
 
 def alone():

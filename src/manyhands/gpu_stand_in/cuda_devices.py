@@ -9,7 +9,10 @@ DEVICES = "device cuda is the CPU"
 DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
 LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like")
 NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
-OWN = {"generator": None}  # the generator that the GPU draws from
+FROM_NOTHING = ("tensor", "zeros", "ones", "empty", "full", "arange", "linspace", "eye", "rand", "randn", "randint",
+                "randperm")  # of which a script makes a tensor on the CPU unless it names a GPU
+OWN = {"generator": None,  # the generator that the GPU draws from
+       "default": False}  # whether a GPU has been the default device
 
 
 def is_gpu(device):
@@ -33,6 +36,11 @@ def gpu_of(tensor):
     return getattr(_memory(tensor), "on_gpu", None)
 
 
+def made_on_cpu(tensor):
+    """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
+    return getattr(_memory(tensor), "made_on_cpu", False)
+
+
 def install():
     import torch
     from torch.utils import _device
@@ -42,7 +50,7 @@ def install():
     _classes(torch)
     for name in {one.__name__ for one in constructors} | {*DRAWN, *LIKE, "asarray", "from_file"}:
         if hasattr(torch, name):
-            replace(torch, name, _made(getattr(torch, name), name in DRAWN))
+            replace(torch, name, _made(getattr(torch, name), name in DRAWN, name in FROM_NOTHING))
     for name in NEW:
         replace(torch.Tensor, name, _made(getattr(torch.Tensor, name)))
     _moves(torch)
@@ -52,7 +60,7 @@ def install():
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(original, drawn=False):
+def _made(original, drawn=False, from_nothing=False):
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
     def make(*args, **kwargs):
         kwargs.pop("pin_memory", None)
@@ -66,6 +74,8 @@ def _made(original, drawn=False):
         if on_gpu and drawn and kwargs.get("generator") is None and not _of_meta(args):
             kwargs["generator"] = OWN["generator"]
         made = original(*args, **kwargs)
+        if from_nothing and not (on_gpu or OWN["default"] or asked_by_torch()) and _memory(made) is not None:
+            _memory(made).made_on_cpu = True
         return _on_gpu(made, asked) if on_gpu else made
 
     return make
@@ -107,6 +117,13 @@ def _on_gpu(tensor, device):
     return tensor
 
 
+def _may_be_on_gpu(tensor):
+    """The same tensor, which goes where another one is: that may be a GPU."""
+    if made_on_cpu(tensor):
+        tensor.untyped_storage().made_on_cpu = False
+    return tensor
+
+
 def _memory(tensor):
     """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
     if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
@@ -142,6 +159,8 @@ def _moves(torch):
         if args and is_gpu(args[0]):
             return to_gpu(args[0], tensor, "cpu", *args[1:], **kwargs)
         moved = to(tensor, *args, **kwargs)
+        if args and isinstance(args[0], Tensor):
+            _may_be_on_gpu(moved)
         leaves = moved is tensor and DEVICES in USED and not asked_by_torch() and (
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
@@ -158,7 +177,9 @@ def _moves(torch):
             return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs), None)
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
 
+    type_as = Tensor.type_as
     for name, new in (("to", move), ("cuda", cuda), ("cpu", to_cpu), ("type", as_type),
+                      ("type_as", lambda tensor, other: _may_be_on_gpu(type_as(tensor, other))),
                       ("pin_memory", lambda tensor, *_, **__: tensor), ("record_stream", lambda tensor, stream: None)):
         replace(Tensor, name, new)
     module_to = Module.to
@@ -207,10 +228,12 @@ def _defaults(torch, _device):
 
     def context(mode, device):
         if is_gpu(device):
+            OWN["default"] = True
             note(DEVICES)
         begin(mode, "cpu" if is_gpu(device) else device)
 
     def default_type(kind):
+        OWN["default"] = OWN["default"] or "cuda" in str(kind)
         set_type(kind.replace("cuda.", "") if isinstance(kind, str) else kind)
 
     _device.DeviceContext.__init__ = context

@@ -28,6 +28,12 @@ def install():
     _everywhere(dist, c10d, "get_backend", _backend(c10d, c10d.get_backend))
     for name in ("is_nccl_available",):
         _everywhere(dist, c10d, name, lambda: True)
+    for name in ("all_gather_single", "reduce_scatter_single", "all_gather_into_tensor", "reduce_scatter_tensor"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _of_any_shape(getattr(c10d, name)))
+    for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
+        if hasattr(c10d, name):
+            _everywhere(dist, c10d, name, _multiplied_first(c10d, getattr(c10d, name)))
     if not hasattr(dist, "ProcessGroupNCCL"):
         dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
@@ -84,6 +90,41 @@ def _backend(c10d, original):
         return "nccl" if "nccl" in asked and "cpu:" not in asked else original(group)
 
     return get_backend
+
+
+def _multiplied_first(c10d, original):
+    """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then sum."""
+    signature = inspect.signature(inspect.unwrap(original))
+
+    @functools.wraps(original)
+    def reduce(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        if given.get("op") != c10d.ReduceOp.PREMUL_SUM:
+            return original(*args, **kwargs)
+        _, factor = given["op"].__getstate__()
+        if "input" in given:
+            given["input"] = given["input"] * factor
+        else:
+            given["tensor"].mul_(factor)
+        return original(**{**given, "op": c10d.ReduceOp.SUM})
+
+    return reduce
+
+
+def _of_any_shape(original):
+    """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
+    signature = inspect.signature(inspect.unwrap(original))
+
+    @functools.wraps(original)
+    def collective(*args, **kwargs):
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        first, second = list(given)[:2]
+        if given[first].shape[1:] == given[second].shape[1:] or not (
+                given[first].is_contiguous() and given[second].is_contiguous()):
+            return original(*args, **kwargs)
+        return original(**{**given, first: given[first].view(-1), second: given[second].view(-1)})
+
+    return collective
 
 
 def _meshes(dist, device_mesh):

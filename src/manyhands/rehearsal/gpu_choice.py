@@ -1,9 +1,10 @@
 """Whether the program has chosen its GPU: objects and barriers for which no device is named go through the current one.
 
 What counts are calls that are made, by whatever module: `torch.cuda.set_device`, `with torch.cuda.device(...)`, a
-`DeviceMesh` and `device_id=` of `init_process_group`, a new value of CUDA_VISIBLE_DEVICES, and the packages that choose
-the GPU themselves. Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call
-that is written in one of its files counts too.
+`DeviceMesh` and `device_id=` of `init_process_group`, and a new value of CUDA_VISIBLE_DEVICES. Accelerate and Lightning
+choose the GPU themselves, with such calls; without a GPU an `Accelerator` that was made counts, and Lightning's calls.
+Where `torch.cuda.is_available()` is false, the program does not take its branch for GPUs, so a call that is written in
+one of its files counts too.
 """
 
 import ast
@@ -17,7 +18,10 @@ from manyhands.cluster.on_rank.stack import is_user_file
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CHOOSERS = {"set_device", "set_device_index", "set_device_idx", "init_device_mesh", "DeviceMesh"}
-CHOOSING_PACKAGES = ("lightning", "pytorch_lightning", "accelerate")  # once they run on a GPU
+LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
+CHOOSE_ON_A_GPU = {"lightning": ("Trainer", "Fabric"), "pytorch_lightning": ("Trainer",),
+                   "lightning_fabric": ("Fabric",), "accelerate": ("Accelerator", "PartialState"),
+                   "transformers": ("Trainer",)}
 
 
 class GpuChoice:
@@ -68,8 +72,19 @@ class GpuChoice:
         import torch
 
         return bool(self._made or self._inside or self.bound or os.environ.get(VISIBLE) != self._visible
-                    or any(name in sys.modules for name in CHOOSING_PACKAGES)
+                    or _by_package()
                     or not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
+
+
+def _by_package():
+    """Whether an object of Accelerate has been made, or a function of Lightning is running."""
+    state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
+    if getattr(state, "_shared_state", None):
+        return True
+    frame = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in LIGHTNING:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _gpu_of(tensor):
@@ -110,7 +125,8 @@ def _is_choice(node):
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         named = {one.arg for one in node.keywords}
-        return name in CHOOSERS or name == "init_process_group" and "device_id" in named
+        objects = {one for package, classes in CHOOSE_ON_A_GPU.items() if package in sys.modules for one in classes}
+        return name in CHOOSERS | objects or name == "init_process_group" and "device_id" in named
     if isinstance(node, ast.With):
         managers = [ast.unparse(one.context_expr) for one in node.items]
         return any(text.startswith(("torch.cuda.device(", "cuda.device(")) for text in managers)

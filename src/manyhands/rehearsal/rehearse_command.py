@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import sys
 import tempfile
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from manyhands.rehearsal.trace import load
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
 RANKS = 4  # by default
+BY_TORCHRUN = ("A rehearsal starts the ranks as torchrun does, not with {launcher}: the script must take its rank from "
+               "torchrun's variables, and the calls of Horovod and MPI are not seen.")
 GONE = re.compile("closed by peer|reset by peer|Broken pipe")
 TIMED_OUT = re.compile("[Tt]imed out")
 REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
@@ -97,7 +100,7 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None,
         options = {**({STEPS: str(steps)} if steps else {}), **({STAND_IN: "1"} if stand_in else {}), **(env or {})}
         with HangWatch(folder, ranks, patience_s) as watch:
             done = launch(ON_RANK, folder, str(place.script), *arguments, nodes=nodes, ranks_per_node=ranks // nodes,
-                          env=options, timeout_s=limit_s, echo=echo)
+                          env=place.environment(options), timeout_s=limit_s, echo=echo)
         if problem := failed_import(folder):
             raise LaunchError(problem)
         made = _judged(place.script, folder, ranks, done, watch)
@@ -223,6 +226,8 @@ def main(argv):
             flight_recorder.check_free(options.flight_record)
         line = options.line
         launch_line.warn(line)
+        if line.launcher != "torchrun":
+            print(BY_TORCHRUN.format(launcher=line.launcher), file=sys.stderr)
         rehearsal = rehearse(line.script, line.arguments, line.ranks, options.limit, echo=not options.json,
                              patience_s=options.patience, stand_in=not options.as_it_is, nodes=line.nodes, env=line.env)
         if options.flight_record:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import combinations, zip_longest
 
 from manyhands.rehearsal.replay import Replay, difference
-from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
+from manyhands.rehearsal.trace import CPU_TENSOR, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
@@ -156,6 +156,9 @@ def _refused(event):
     if event.text == ON_CPU:
         yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
                'give it a group of new_group(backend="gloo"), or no device')
+    if event.text == CPU_TENSOR:
+        yield ("fails", "is given a tensor that was made on the CPU, and NCCL's groups take no tensor of it",
+               "make it on the GPU: device=..., or move it there first")
     if any(part.peer is None for part in event.parts):
         yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
 

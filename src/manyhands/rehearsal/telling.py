@@ -6,7 +6,7 @@ from collections import Counter
 from manyhands.rehearsal.replay import Replay
 
 CANNOT_SEE = ("It cannot see: branches that this run did not take, C++ that calls NCCL by itself, streams of your own, "
-              "tensors that stay on the CPU, and memory.")
+              "most tensors that stay on the CPU, and memory.")
 
 
 def lines(findings, traces, place=None):

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
 ON_CPU, CURRENT = "on the CPU", "on the current device"  # of objects and barriers; CURRENT: which was not chosen
 REPEATED = "into the same tensor several times"  # of a call that fills one tensor for each rank
+CPU_TENSOR = "a tensor that was made on the CPU"
 NO_ANSWER = "an error for want of an answer"  # a time-out, or a connection that was lost
 MESSAGES_OF_OBJECTS = ("send_object_list", "recv_object_list")  # two messages each: the sizes, then the bytes
 CPU_WAITS = {"barrier", "all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
@@ -71,10 +72,11 @@ class Event:
       * "works": of what a batch returned, another work than the first is taken.
 
     Of objects and barriers `text` says on which device they travel (CURRENT: on the current one, and the program has
-    not chosen it); of a collective, whether it fills one tensor several times (REPEATED). `group` is the group's name,
-    `ranks` its global ranks; one of backend "gloo" is a CPU group, which NCCL has nothing to do with. `is_async`:
-    Python got the work at once (`async_op=True`, isend, irecv, a batch). `library`: torch itself or another package
-    made the call, and sees to its wait. `gpu`: the number of the GPU that its tensors are on, where that is known.
+    not chosen it); of a collective, whether it fills one tensor several times (REPEATED), or takes one that was made on
+    the CPU (CPU_TENSOR). `group` is the group's name, `ranks` its global ranks; one of backend "gloo" is a CPU group,
+    which NCCL has nothing to do with. `is_async`: Python got the work at once (`async_op=True`, isend, irecv, a batch).
+    `library`: torch itself or another package made the call, and sees to its wait. `gpu`: the number of the GPU that
+    its tensors are on, where that is known.
     """
 
     kind: str

@@ -16,6 +16,7 @@ import functools
 import re
 import sys
 
+from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.recorder import same_memory
 from manyhands.cluster.on_rank.stack import is_user_file
@@ -24,7 +25,7 @@ from manyhands.ledger.entry import CALLS, tensors_in
 from manyhands.rehearsal import objects
 from manyhands.rehearsal.gpu_choice import GpuChoice
 from manyhands.rehearsal.tensor_uses import Clocks, Reads, Uses
-from manyhands.rehearsal.trace import CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
+from manyhands.rehearsal.trace import CPU_TENSOR, CPU_WAITS, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED
 from manyhands.rehearsal.trace import Event, Layout, Part
 from manyhands.rehearsal.watched_groups import watch_groups
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
@@ -143,6 +144,9 @@ class Recorder:
         options = given[-1] if given else None
         if entry.call in FILLS_A_LIST and same_memory(filled):
             facts["text"] = REPEATED
+        elif not facts["library"] and entry.group not in self.with_cpu and any(
+                map(gpu_stand_in.no_nccl_takes, handed_in + filled)):  # torch moves by itself what it is given
+            facts["text"] = CPU_TENSOR
         waited_for = entry.native or "_functional_collectives" in names
         is_async = not waited_for and bool(getattr(options, "asyncOp", True)) and entry.call != "monitored_barrier"
         number = self.note("collective", call=NAMES.get(entry.call, entry.call), op=_operation(options),

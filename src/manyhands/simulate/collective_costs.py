@@ -1,14 +1,15 @@
 """The alpha-beta model of an all-reduce: along a ring, along a tree, by halving and doubling, in two levels,
-through parameter servers.
+through parameter servers; three that NCCL makes on a machine of nodes; and one on a torus.
 
 A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta). What the models assume:
 
 * all links are alike, and full duplex: a rank sends and receives at the same time, each at the full rate;
 * messages between different pairs of ranks do not disturb each other;
-* a rank takes part in one message in each direction at a time;
+* a rank takes part in one message in each direction at a time; only a parameter server has many under way at once;
 * adding numbers up costs nothing, and all ranks begin at the same moment.
 
-Only `hierarchical_s` knows two kinds of links, inside a node and between nodes. `p` is the number of ranks,
+Only `hierarchical_s`, `node_ring_s`, `double_tree_s` and `in_network_s` know two kinds of links, inside a node and
+between nodes. `p` is the number of ranks,
 `n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with
 one rank there is nothing to send. p < 1 is a ValueError.
 
@@ -76,19 +77,89 @@ def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_no
     return ring_s(ranks_per_node, n_bytes, *inside) + ring_s(nodes, shared, *between)
 
 
-def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1):
+def node_ring_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
+    """An all-reduce along rings that pass through the ranks of a node before they go on to the next node, as in NCCL.
+
+    There are as many rings (NCCL's channels) as a node has links to others, each with a part of the tensor, so that all
+    links are used; a rank's link inside the node carries all rings. With p ranks, g on each of m nodes, a chunk makes
+    2 (p - 1) hops, of which at most h cross the network: 2 m where g is 3 or more, one less where g is 2, two where it
+    is 1.
+    Latencies are passed hop by hop while other chunks use the links, so their *sum* counts, and the slowest link
+    decides the rate B = min(inside, l between):
+    (2 (p - 1) - h) alpha_inside + h alpha_between + 2 (p - 1) n / (p B).
+    With links that are all alike this is `ring_s`; otherwise the two terms overlap in part, and it is an upper bound.
+    NCCL, src/graph/tuning.cc, adds the same two terms, with h = 2 (m - 1).
+    """
+    p, g = _ranks(nodes) * _ranks(ranks_per_node), ranks_per_node
+    hops, across = 2 * (p - 1), 2 * nodes - max(0, 3 - g) if nodes > 1 else 0
+    rate = _rate(nodes, g, inside, between, links_per_node)
+    return (hops - across) * inside[0] + across * between[0] + hops * np.asarray(n_bytes, float)[()] / p / rate
+
+
+def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
+    """An all-reduce along two binary trees of nodes, each with half of the tensor, and a chain of the ranks in each
+    node, in slices so small that all hops are busy at the same time, as in NCCL.
+
+    A node that is inside one tree is a leaf of the other, so each sends 2 n bytes (n where there are two), about as
+    much as in a ring, but the depth is only log2 of the nodes, rounded up. The same holds for the ranks of a chain:
+    2 ((g - 1) alpha_inside + ceil(log2 m) alpha_between) + max(2 n / inside, 2 n / (l between)).
+    Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel
+    Computing 35(12); NCCL, src/graph/tuning.cc, for the hops.
+    """
+    n = np.asarray(n_bytes, float)[()]
+    slowest = max(min(_ranks(ranks_per_node) - 1, 2) / inside[1],
+                  min(_ranks(nodes) - 1, 2) / (_ranks(links_per_node) * between[1]))
+    return 2 * ((ranks_per_node - 1) * inside[0] + _depth(nodes) * between[0]) + n * slowest
+
+
+def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1, everywhere=False):
+    """An all-reduce in which switches add: those inside a node (NVLS), and `everywhere` also those of the network
+    (SHARP); without it, a double tree between the nodes (NCCL's NVLSTree).
+
+    Inside, a switch reads n bytes of each of g ranks, adds, and hands n/g to each; then each sends its n/g, and the
+    switch copies it to all: (1 + 1/g) n bytes each way. Between the nodes the sum of a node goes out and that of all
+    comes back, n bytes each way over l links; with a double tree 2 n. All parts are passed on in slices, so the slower
+    one decides the rate: 4 alpha_inside + hops alpha_between + max((1 + 1/g) n / inside, n or 2 n / (l between)), with
+    2 hops, or 2 ceil(log2 m) for the tree; a rank and its switch are one hop apart. Graham et al. 2016, Scalable
+    hierarchical aggregation protocol (SHArP), COM-HPC. The formula is ours.
+    """
+    g, n = _ranks(ranks_per_node), np.asarray(n_bytes, float)[()]
+    if _ranks(nodes) * g == 1:
+        return 0.0 * n
+    inside_s = (1 + 1 / g) * n / inside[1] if g > 1 else 0.0 * n
+    hops, times = (2 * (nodes > 1), nodes > 1) if everywhere else (2 * _depth(nodes), min(nodes - 1, 2))
+    across_s = times * n / (_ranks(links_per_node) * between[1])
+    return 4 * (g > 1) * inside[0] + hops * between[0] + np.maximum(inside_s, across_s)
+
+
+def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
+    """An all-reduce of a block of p chips of a torus with so many axes, all sides of the block alike, as on TPUs.
+
+    Along each axis there are rings in both directions. Parts of the tensor take the axes in different orders, so that
+    all 2 `axes` links of a chip are busy; a hop crosses at most half of a side, there and back:
+    axes p^(1/axes) alpha + 2 (p - 1)/p n / (2 axes B), B of one link in one direction.
+    Mikami et al. 2018, arXiv 1811.05233, for two axes; Austin et al. 2025, How to scale your model, chapter 3.
+    """
+    side, n = _ranks(p)**(1 / axes), np.asarray(n_bytes, float)[()]
+    return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * bytes_per_s)
+
+
+def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, overhead_s=0.0):
     """All workers send their gradients to the servers, which add up and send the sum back to all;
     each server keeps a part of the tensor.
 
-    2 (alpha + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set out together,
-    so that their latencies pass at the same time, and then share its link; back the same. A worker's own link carries n
-    each way, which takes longer where there are more servers than workers. If the server is one of p ranks itself, p -
-    1 workers send. Nothing is sent back before all has come. Li et al. 2014, Scaling distributed machine learning with
-    the parameter server, OSDI (the parts; the formula is ours).
+    2 (alpha + (w - 1) o + w n / (s B)) for w workers and s servers that are no workers: the messages to a server set
+    out together, so that their latencies pass at the same time, and then share its link; back the same. A server
+    handles them one after the other. Each occupies it for `overhead_s` (o), which the latency contains once: without
+    it the time of many small messages is far too short. A worker's own link carries n each way, which takes longer
+    where there are more servers than workers. If the server is one of p ranks itself, p - 1 workers send. Nothing is
+    sent back before all has come. Li et al. 2014, Scaling distributed machine learning with the parameter server, OSDI
+    (the parts; the formula is ours). Culler et al. 1993, LogP, PPoPP (the overhead).
     """
     if workers < 1 or servers < 1:
         raise ValueError(f"{workers} workers and {servers} servers: there must be one of each at least")
-    return 2 * message_s(np.asarray(n_bytes, float) * max(workers / servers, 1), latency_s, bytes_per_s)
+    waited_s = latency_s + (workers - 1) * overhead_s
+    return 2 * message_s(np.asarray(n_bytes, float) * max(workers / servers, 1), waited_s, bytes_per_s)
 
 
 def crossover_bytes(p, latency_s, bytes_per_s):
@@ -101,6 +172,12 @@ def crossover_bytes(p, latency_s, bytes_per_s):
         raise ValueError("one rank sends nothing: ring and tree do not cross")
     rounds = _depth(p)
     return latency_s * bytes_per_s * (p - 1 - rounds) / (rounds - (p - 1) / p)
+
+
+def _rate(nodes, ranks_per_node, inside, between, links_per_node):
+    """Of all rings or trees of a node together: the slower one of the links that they take."""
+    rates = [inside[1]] * (ranks_per_node > 1) + [_ranks(links_per_node) * between[1]] * (nodes > 1)
+    return min(rates, default=inside[1])
 
 
 def _ranks(p):

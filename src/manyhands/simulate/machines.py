@@ -9,12 +9,19 @@ from collections import namedtuple
 from importlib.resources import files
 from pathlib import Path
 
+from manyhands.simulate import placement
 from manyhands.simulate.training_step import Machine
 from manyhands.toml import TOMLDecodeError, loads
 
 # machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second; memory_bytes: its own
 Kind = namedtuple("Kind", "name what machine flops_per_s arithmetic memory_bytes source")
-KEYS = ("what", "gpus", "links", "inside", "between", "flops_per_s", "arithmetic", "memory_bytes", "source")
+KEYS = ("what", "gpus", "links", "inside", "between", "inside_shared_by", "adds", "torus", "flops_per_s", "arithmetic",
+        "memory_bytes", "source")
+
+UNITS = {"latency_s": "seconds, up to 0.1: 10 microseconds are 10e-6",
+         "bytes_per_s": "bytes per second, from 1e6 up: 100 Gbit/s are 12.5e9",
+         "flops_per_s": "operations per second, from 1e6 up: 312 TFLOP/s are 312e12",
+         "memory_bytes": "bytes, from 1e6 up: 80 GB are 80e9"}
 
 
 def names():
@@ -53,18 +60,29 @@ def from_file(path, reached=1.0):
     whole = {"links": 1, **told}
     if whole.get("gpus") == 1:
         whole.setdefault("inside", whole.get("between"))
-    for key in ("gpus", "links"):
-        if type(whole.get(key)) is not int or whole[key] < 1:
+    for key in ("gpus", "links", "inside_shared_by", "torus"):
+        if key in (*whole, "gpus") and (type(whole.get(key)) is not int or whole[key] < 1):
             raise ValueError(f"{path}: `{key}` must be a whole number from 1 up, as in `{key} = 8`")
     for link in ("between", "inside"):
-        one = whole.get(link)
-        if not (isinstance(one, dict) and _is_number(one.get("latency_s"), 0)
-                and _is_number(one.get("bytes_per_s"), 1)):
-            raise ValueError(f"{path}: `{link}` must be a link with seconds and bytes per second, as in "
-                             f"`{link} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`")
+        _check_link(path, link, whole.get(link))
+    if whole.get("adds", "") not in placement.ADDS:
+        raise ValueError(f"{path}: `adds` must be one of {', '.join(map(repr, placement.ADDS))}")
+    for key in ("flops_per_s", "memory_bytes"):
+        if key in whole and not _is_number(whole[key], 1e6):
+            raise ValueError(f"{path}: `{key}` is {whole[key]!r}; it must be {UNITS[key]}")
     if unknown := sorted(set(whole) - set(KEYS)):
         raise ValueError(f"{path}: there is no key `{unknown[0]}`; there are {', '.join(KEYS)}")
     return _kind(name, {**dict.fromkeys(KEYS), "what": name, **whole}, reached)
+
+
+def _check_link(path, name, link):
+    """Refuse a link without its two numbers, or with numbers that cannot have the units that the keys name."""
+    if not isinstance(link, dict) or set(link) != {"latency_s", "bytes_per_s"}:
+        raise ValueError(f"{path}: `{name}` must be a link with seconds and bytes per second, as in "
+                         f"`{name} = {{ latency_s = 10e-6, bytes_per_s = 12.5e9 }}`")
+    for key, low, high in (("latency_s", 0, 0.1), ("bytes_per_s", 1e6, 1e15)):
+        if not (_is_number(link[key], low) and link[key] <= high):
+            raise ValueError(f"{path}: `{name}.{key}` is {link[key]!r}; it must be {UNITS[key]}")
 
 
 def _is_number(value, least):
@@ -75,8 +93,9 @@ def _kind(name, one, reached):
     if not 0 < reached <= 1:
         raise ValueError(f"reached is {reached}: a part of the published rate, above 0 and up to 1")
     inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
-    return Kind(name, one["what"], Machine(one["gpus"], inside, between, one["links"]), one["flops_per_s"],
-                one["arithmetic"], one["memory_bytes"], one["source"])
+    machine = Machine(one["gpus"], inside, between, one["links"], one.get("inside_shared_by") or 1,
+                      one.get("adds") or "", one.get("torus") or 0)
+    return Kind(name, one["what"], machine, one["flops_per_s"], one["arithmetic"], one["memory_bytes"], one["source"])
 
 
 def _table():

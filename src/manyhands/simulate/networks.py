@@ -11,8 +11,9 @@ from collections import namedtuple
 
 from manyhands.simulate.training_step import Layer
 
-# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample
-Block = namedtuple("Block", "name weights multiply_adds outputs")
+# weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample;
+# sums: of one sample, the sizes of what ranks that share the block all-reduce in forward and in backward (see `Layer`)
+Block = namedtuple("Block", "name weights multiply_adds outputs sums", defaults=(None,))
 
 
 def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=False, activation_itemsize=None):
@@ -20,7 +21,7 @@ def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=Fal
 
     `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an activation's, the same where it
     is None. Backward takes `backward` times forward (two products for one), and once more with `recompute`, where the
-    activations are computed again.
+    activations are computed again; ranks that share a block then repeat the all-reduces of its forward, too.
     """
     if samples <= 0 or flops_per_s <= 0:
         raise ValueError(f"samples is {samples}, flops_per_s {flops_per_s}: both are more than 0")
@@ -28,14 +29,24 @@ def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=Fal
     found = []
     for block in blocks:
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
+        ahead, back = block.sums or ((block.outputs,) * 2,) * 2
+        sums = [[size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)]
         found.append(Layer(block.weights * itemsize, forward_s, (backward + recompute) * forward_s,
-                           block.outputs * samples * wide))
+                           block.outputs * samples * wide, sums if block.sums or recompute else None))
     return found
 
 
 def flops(blocks, recompute=False):
     """Operations of one sample in forward and backward."""
     return (8 if recompute else 6) * sum(block.multiply_adds for block in blocks)
+
+
+def mfu(blocks, samples, seconds, flops_per_s):
+    """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples need, `flops(blocks)`
+    for each, divided by those that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What
+    recomputation computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
+    """
+    return flops(blocks) * samples / seconds / flops_per_s
 
 
 def weights(blocks):
@@ -89,10 +100,16 @@ def inception_v3():
 
 def transformer(depth, width, length, words):
     """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of `words`, its embedding
-    tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases."""
-    block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), length * width)
-    first = Block("embedding", (words + length) * width, 0, length * width)
-    return [first, *[block] * depth, Block("words", 2 * width, length * width * words, length * words)]
+    tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases.
+
+    Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in forward, and the
+    loss needs the maximum, the sum and the right word's logit of each token only, never the logits (Shoeybi et al.
+    2019, section 3)."""
+    one = length * width
+    block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one)
+    first = Block("embedding", (words + length) * width, 0, one, ((one,), ()))
+    last = Block("words", 2 * width, length * width * words, length * words, ((length,) * 3, (one,)))
+    return [first, *[block] * depth, last]
 
 
 def _convolution(number, inputs, outputs, kernel, side):

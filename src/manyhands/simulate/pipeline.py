@@ -96,9 +96,10 @@ def play(orders, seconds, message_s=0.0, blocking=False):
     """When each event begins and ends: for each rank a list of `Span`, in its order.
 
     `seconds(event)` is how long it takes, a number, or an array: many pipelines of the same orders at once, one in
-    each place of it. A message between ranks arrives `message_s` after the event that it comes
-    from. With `blocking` a send ends when the other side has taken the message (a rendezvous); else a rank goes on at
-    once. `Stuck` if ranks wait for each other, and who waits for what.
+    each place of it. A message between ranks arrives `message_s` after the event that it comes from; this is one
+    number, or a list with one for each border between two stages. With `blocking` a send ends when the other side has
+    taken the message (a rendezvous); else a rank goes on at once. `Stuck` if ranks wait for each other, and who waits
+    for what.
     """
     rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
     todo = [[step for event in order for step in _steps(event, rank_of, blocking)] for order in orders]
@@ -144,13 +145,19 @@ class _Run:
         self._sent, self._taken, self._done = {}, {}, set()
         self.spans = [[] for _ in range(ranks)]
 
+    def _border_s(self, name, m, stage):
+        """The time of a message that this stage sends: forwards over the border behind it, back over the one ahead."""
+        if np.ndim(self._message_s) == 0:
+            return self._message_s
+        return self._message_s[stage if name == "F" else stage - 1]
+
     def step(self, rank, what, event, result, needs, now_s):
         """The time after this step, or None where it must wait."""
         if what == "take":
             if result not in self._sent:
                 return None
             sent_s = _later(self._sent[result], now_s if self._blocking else 0.0)
-            self._taken[result] = _later(now_s, sent_s + self._message_s)
+            self._taken[result] = _later(now_s, sent_s + self._border_s(*result))
             return self._taken[result]
         if what == "send":
             self._sent[result] = now_s

@@ -5,18 +5,27 @@ in this order, and groups that work at the same time share a node's links evenly
 """
 
 from manyhands.simulate import clocks as calls
-from manyhands.simulate.collective_costs import halving_doubling_s, hierarchical_s, message_s, ring_s
+from manyhands.simulate.collective_costs import (
+    double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s, ring_s, torus_s,
+)
 
-ALL_REDUCES = ("ring", "tree", "halving and doubling", "hierarchical", "hierarchical, halving and doubling",
-               "parameter servers", "fastest")
-FASTEST_OF = ("ring", "tree", "hierarchical")  # for each message anew, as libraries choose by its size
+ALL_REDUCES = ("ring", "tree", "double tree", "in network", "torus", "halving and doubling", "hierarchical",
+               "hierarchical, halving and doubling", "parameter servers", "auto")
+AUTO = ("ring", "double tree", "in network", "torus")  # "auto" takes the fastest of them for each message, as NCCL does
+ADDS = ("", "inside", "everywhere")  # where a machine's switches can add numbers
 
 
 def link(machine, ranks, apart):
-    """The slowest link on a ring through the group, as (latency_s, bytes_per_s)."""
+    """The slowest link of the group, as (latency_s, bytes_per_s)."""
     if ranks * apart <= machine.ranks_per_node:
-        return machine.inside
+        return inside(machine, ranks)
     return shared(machine, min(apart, machine.ranks_per_node))
+
+
+def inside(machine, ranks):
+    """A link inside a node while `ranks` of its ranks send: where the node's ranks share a bus, each gets a part."""
+    latency_s, bytes_per_s = machine.inside
+    return latency_s, bytes_per_s / min(machine.inside_shared_by, max(1, ranks))
 
 
 def shared(machine, groups):
@@ -33,45 +42,70 @@ def in_node(machine, ranks, apart):
     return inner
 
 
+def on_nodes(machine, ranks, apart):
+    """The group as the models of two kinds of links take it: (nodes, ranks on each, inside, between).
+
+    `between` is all links of a node that the group has, as one: a rank uses one link at most.
+    """
+    inner, groups = in_node(machine, ranks, apart), min(apart, machine.ranks_per_node)
+    latency_s, bytes_per_s = machine.between
+    all_links = latency_s, bytes_per_s * min(machine.links_per_node / groups, inner)
+    return ranks // inner, inner, inside(machine, inner * groups), all_links
+
+
+def ring(machine, ranks, apart, n_bytes):
+    """The seconds of an all-reduce of a group along rings (`node_ring_s`), or those of a torus (`torus_s`)."""
+    if machine.torus and ranks * apart <= machine.ranks_per_node:
+        return torus_s(ranks, n_bytes, *machine.inside, machine.torus)
+    nodes, inner, within, between = on_nodes(machine, ranks, apart)
+    return node_ring_s(nodes, inner, n_bytes, within, between)
+
+
 def all_reduce(machine, way, clocks, n_bytes):
     """The clocks of the replicas, an array [data], after an all-reduce of `n_bytes` that they come to at `clocks`."""
     ranks, one = len(clocks), link(machine, way.data, way.split)
-    if way.all_reduce == "fastest":
-        each = (all_reduce(machine, way._replace(all_reduce=name), clocks, n_bytes) for name in FASTEST_OF)
-        return min(each, key=lambda stop: stop.max())
-    if way.all_reduce == "ring":
-        return calls.ring(clocks, n_bytes, one)
     if way.all_reduce == "tree":
         return calls.tree(clocks, n_bytes, one)
     if way.all_reduce == "halving and doubling":
         return calls.halving_doubling(clocks, n_bytes, one)
     if way.all_reduce == "parameter servers" and way.servers:
         return calls.parameter_server(clocks, n_bytes, one, way.servers)
-    return clocks.max() + (_in_levels_s(machine, way, n_bytes) if ranks > 1 else 0.0) + 0 * clocks
+    return clocks.max() + (_together_s(machine, way, way.all_reduce, n_bytes) if ranks > 1 else 0.0) + 0 * clocks
 
 
-def _in_levels_s(machine, way, n_bytes):
-    """An all-reduce of ranks that begin together: inside the nodes first, then between them, then inside again."""
-    inner = in_node(machine, way.data, way.split)
-    nodes, groups = way.data // inner, min(way.split, machine.ranks_per_node)
-    latency_s, bytes_per_s = machine.between
-    between = latency_s, bytes_per_s * min(machine.links_per_node / groups, inner)  # all links of the node that it has
-    if way.all_reduce == "hierarchical":
-        return hierarchical_s(nodes, inner, n_bytes, machine.inside, between)
-    inside_s = ring_s(inner, n_bytes, *machine.inside)
-    if way.all_reduce == "parameter servers":  # one on each node: all but its own part goes out, and comes back
+def can(machine, way, name):
+    """Whether the machine has what this all-reduce needs: switches that add, or a torus around all replicas."""
+    if name == "torus":
+        return bool(machine.torus) and way.data * way.split <= machine.ranks_per_node
+    return name != "in network" or bool(machine.adds)
+
+
+def _together_s(machine, way, name, n_bytes):
+    """An all-reduce of ranks that begin together, and go on together."""
+    if name == "auto":
+        return min(_together_s(machine, way, one, n_bytes) for one in AUTO if can(machine, way, one))
+    if name in ("ring", "torus"):
+        return ring(machine, way.data, way.split, n_bytes)
+    nodes, inner, within, between = on_nodes(machine, way.data, way.split)
+    if name == "double tree":
+        return double_tree_s(nodes, inner, n_bytes, within, between)
+    if name == "in network":
+        return in_network_s(nodes, inner, n_bytes, within, between, everywhere=machine.adds == "everywhere")
+    if name == "hierarchical":
+        return hierarchical_s(nodes, inner, n_bytes, within, between)
+    inside_s = ring_s(inner, n_bytes, *within)
+    if name == "parameter servers":  # one on each node: all but its own part goes out, and comes back
         return inside_s + (2 * message_s(n_bytes * (nodes - 1) / nodes, *between) if nodes > 1 else 0.0)
     return inside_s + halving_doubling_s(nodes, n_bytes, *between)
 
 
 def reduce_scatter(machine, way, clocks, n_bytes):
-    """As `all_reduce`, but each replica gets its part only; always along a ring."""
-    return calls.ring_half(clocks, n_bytes, link(machine, way.data, way.split))
+    """As `all_reduce`, but each replica gets its part only; always along rings."""
+    return clocks.max() + (ring(machine, way.data, way.split, n_bytes) / 2 if len(clocks) > 1 else 0.0) + 0 * clocks
 
 
-def border_s(machine, layers, way):
-    """A message from one stage of a pipeline to the next: each rank of a split layer sends its part."""
-    if way.stages == 1:
-        return 0.0
-    largest = max(layer.activation_bytes for layer in layers)
-    return message_s(largest / way.split, *link(machine, 2, way.split * way.data))
+def borders_s(machine, blocks, way):
+    """The times of a message over each border of the pipeline: what the last layer before the cut hands on, of which
+    each rank of a split layer sends its part. `blocks`: the layers of each stage."""
+    one = link(machine, 2, way.split * way.data)
+    return [message_s(block[-1].activation_bytes / way.split, *one) for block in blocks[:-1]]

@@ -32,23 +32,24 @@ def tables():
 
 # -- images a second against GPUs: constants are the operations a second of one GPU, and the rate of one kind of links
 
+K80 = {"Inception V3": (networks.inception_v3(), 64, (29.7, 229, 459, 902, 1783)),
+       "ResNet-50": (networks.resnet(50), 64, (52.4, 378, 751, 1388, 2744))}
+DGX_1 = {"Inception V3": (networks.inception_v3(), 64, (142, 284, 569, 1131)),
+         "ResNet-50": (networks.resnet(50), 64, (219, 422, 852, 1734)),
+         "ResNet-152": (networks.resnet(152), 64, (91.8, 181, 356, 716)),
+         "VGG-16": (networks.vgg16(), 64, (154, 295, 584, 1081)),
+         "AlexNet": (networks.alexnet(), 512, (2987, 5658, 10509, 17822))}
+
 
 def _k80():
-    numbers = {"Inception V3": (networks.inception_v3(), (29.7, 229, 459, 902, 1783)),
-               "ResNet-50": (networks.resnet(50), (52.4, 378, 751, 1388, 2744))}
-    for name, (blocks, images) in numbers.items():
+    for name, (blocks, batch, images) in K80.items():
         yield Table(f"{name}, K80, parameter servers", "images/s", list(zip((1, 8, 16, 32, 64), images)), (0, 4),
-                    _images_per_s(blocks, 64, "p2-8xlarge", "between", "parameter servers"),
+                    _images_per_s(blocks, batch, "p2-8xlarge", "between", "parameter servers"),
                     {"flops_per_s": 1e12, "between": 5e8}, TF + ", EC2 p2.8xlarge, distributed_replicated, batch 64")
 
 
 def _dgx_1():
-    numbers = {"Inception V3": (networks.inception_v3(), 64, (142, 284, 569, 1131)),
-               "ResNet-50": (networks.resnet(50), 64, (219, 422, 852, 1734)),
-               "ResNet-152": (networks.resnet(152), 64, (91.8, 181, 356, 716)),
-               "VGG-16": (networks.vgg16(), 64, (154, 295, 584, 1081)),
-               "AlexNet": (networks.alexnet(), 512, (2987, 5658, 10509, 17822))}
-    for name, (blocks, batch, images) in numbers.items():
+    for name, (blocks, batch, images) in DGX_1.items():
         yield Table(f"{name}, P100 of a DGX-1", "images/s", list(zip((1, 2, 4, 8), images)), (0, 3),
                     _images_per_s(blocks, batch, "dgx-1-p100", "inside", "ring"),
                     {"flops_per_s": 3e12, "inside": 1e10}, TF + f", DGX-1, batch {batch}")
@@ -131,12 +132,28 @@ def megatron_flops(x):
 # -- not fitted: what the published numbers of the machine alone give
 
 
+def unfitted(reached=0.7):
+    """[(table, GPUs, published, predicted)]: only the speed of one GPU is taken from a table. The links have `reached`
+    of their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`)."""
+    found = []
+    for what, machine, counts, numbers in (("K80", "p2-8xlarge", (1, 8, 16, 32, 64), K80),
+                                           ("P100 of a DGX-1", "dgx-1-p100", (1, 2, 4, 8), DGX_1)):
+        machine = named(machine, reached).machine
+        for name, (blocks, batch, images) in numbers.items():
+            layers = networks.layers(blocks, batch, networks.flops(blocks) * images[0])
+            found += [(f"{name}, {what}", gpus, number,
+                       gpus * batch / step(machine, layers, Way(gpus, bucket_bytes=WHOLE, all_reduce="auto")).seconds)
+                      for gpus, number in list(zip(counts, images))[1:]]
+    return [*found, ("ResNet-101, Pascal, Horovod: efficiency", 512, 0.9, horovod(512) / 512 / horovod(1)),
+            ("ResNet-50, P100, Goyal: steps of 8 GPUs", 352, 1.12, goyal(44, None) / goyal(1, None))]
+
+
 def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", bucket_bytes=4 * 2**20):
     """Seconds of an iteration of ResNet-50 on `servers` of 8 P100, 32 images a GPU. Goyal et al. 2017.
 
     A P100 needs 0.19 s for an iteration on 8 GPUs (an epoch takes "over 16 minutes"). The sum inside a server and the
     50 Gbit/s between servers are the published rates, the latter 0.7 reached. `spread`: of the ranks' times,
-    exponential: the mean of 20 draws.
+    exponential: the mean of 20 draws; None: `stragglers.usual`.
     """
     from manyhands.simulate.stragglers import slowness
 
@@ -145,6 +162,8 @@ def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", 
     machine = named("big-basin-p100").machine
     machine = machine._replace(between=(machine.between[0], 0.7 * machine.between[1]))
     layers = networks.layers(blocks, 32, networks.flops(blocks) * 32 / 0.19)
+    if spread is None:
+        return step(machine, layers, way).seconds
     drawn = [slowness(way, spread, "exponential", seed) for seed in range(20 if spread else 1)]
     return sum(step(machine, layers, way, slow).seconds for slow in drawn) / len(drawn)
 

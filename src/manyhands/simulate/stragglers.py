@@ -6,6 +6,23 @@ measured times. For the `slowness` of `training_step.step`, and for clocks.
 
 import numpy as np
 
+SPREAD, FROM = 0.01, 64  # how far ranks are apart where nothing is said, and from how many ranks on
+
+
+def usual(way):
+    """The factors that `step` takes where none are given: 1 below 64 ranks, and from there on exponential ones that are
+    1 % apart, as they are expected and not drawn: the slowest of p is 1 % times the sum of 1, 1/2, ..., 1/p behind.
+
+    Large jobs never have ranks that are all alike. Goyal et al. 2017 lost 12 % from 8 to 352 GPUs, of which the network
+    explains less than 1 %; ranks that are 1 to 2 % apart explain 4 to 8 %.
+    """
+    ranks = way.stages * way.data * way.split
+    if ranks < FROM:
+        return np.ones((way.stages, way.data, way.split))
+    behind = np.cumsum(1 / np.arange(ranks, 0, -1))
+    factors = 1 - SPREAD + SPREAD * np.random.default_rng(0).permutation(behind)
+    return factors.reshape(way.stages, way.data, way.split)
+
 
 def slowness(way, spread, law="normal", seed=0):
     """An array [stages, data, split] of factors with mean 1, as the laws of `survival.slowest` have them.

@@ -9,8 +9,9 @@ All times are seconds, all sizes bytes. What is assumed, besides the links of `c
 
 * Ranks are numbered so that those of a split layer are neighbours, then the replicas, then the stages; nodes are
   filled in this order, as Megatron-LM does. Groups of ranks that work at the same time share a node's links evenly.
-* A layer cut over `split` ranks computes `split` times as fast, and all-reduces its output twice in forward and twice
-  in backward: a transformer block (Shoeybi et al. 2019, arXiv 1909.08053). These wait; nothing hides them.
+* A layer cut over `split` ranks computes `split` times as fast. A transformer block all-reduces its output twice in
+  forward and twice in backward (Shoeybi et al. 2019, arXiv 1909.08053), and twice more in backward where forward is
+  computed again there. `Layer.sums` says so for other layers. These wait, because nothing hides them.
 * The gradients of a layer are ready when its backward of the *last* micro-batch is; they travel in buckets, one
   after the other, beside the computing (`fusion.buckets`). ZeRO's stages 1 and 2 reduce-scatter them so, and gather the
   weights after the step. Stage 3 goes by layers in place of buckets: a layer's weights are gathered while the one
@@ -27,22 +28,26 @@ from collections import namedtuple
 
 import numpy as np
 
-from manyhands.simulate import pipeline, placement
-from manyhands.simulate.collective_costs import ring_s
+from manyhands.simulate import pipeline, placement, stragglers
 from manyhands.simulate.fusion import buckets
 
-# inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others
-Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node", defaults=(1,))
+# inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others;
+# inside_shared_by: by so many ranks of the node, at most, if they send at the same time (a bus); adds: where switches
+# add numbers up, one of `placement.ADDS`; torus: of so many axes, in which inside is a link to one neighbour; 0: none
+Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node inside_shared_by adds torus",
+                     defaults=(1, 1, "", 0))
 
-# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer
-Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes", defaults=(0.0,))
+# of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer;
+# sums: the sizes of what ranks that share the layer all-reduce in forward and in backward; None: its output, twice each
+Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes sums", defaults=(0.0, None))
 
+# micro_batch_s: what each forward and each backward of a micro-batch costs on a stage besides its computing;
 # data: replicas; stages: ranks of the pipeline; split: ranks that share each layer; zero: stage of ZeRO; schedule:
 # "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on each rank), or orders of your own; all_reduce: one
 # of `placement.ALL_REDUCES`, of the gradients; servers: with "parameter servers", so many hosts apart, or 0: one on
 # each node
-Way = namedtuple("Way", "data stages split micro_batches zero schedule bucket_bytes all_reduce chunks servers",
-                 defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0))
+Way = namedtuple("Way", "data stages split micro_batches zero schedule bucket_bytes all_reduce chunks servers "
+                        "micro_batch_s", defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0, 0.0))
 
 # seconds of the step; the parts of it (0 to 1) that an average rank computes, waits in its pipeline, and is kept by
 # messages that nothing hides or by slower ranks: they sum to 1
@@ -55,7 +60,8 @@ WAITING = "FBI"  # the kinds of events that wait for messages of split layers, a
 def step(machine, layers, way, slowness=None):
     """The `Step` of `layers`, in forward order, trained in this way on this machine.
 
-    `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split]; none: 1.
+    `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split], or 1 for ranks that
+    are all alike; by default `stragglers.usual`: 1 below 64 ranks, and factors that are 1 % apart from there on.
     ValueError where the way does not fit: fewer layers than blocks of the pipeline, a number below 1, an unknown name.
     """
     _check(machine, way)
@@ -63,7 +69,9 @@ def step(machine, layers, way, slowness=None):
     rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
     if len(layers) < len(rank_of):
         raise ValueError(f"{len(layers)} layers in {len(rank_of)} stages: each stage needs a layer")
-    slow = np.ones((way.stages, way.data, way.split)) if slowness is None else np.asarray(slowness, float)
+    slow = stragglers.usual(way) if slowness is None else np.asarray(slowness, float)
+    if slow.ndim == 0:
+        slow = np.full((way.stages, way.data, way.split), float(slow))
     if slow.shape != (way.stages, way.data, way.split):
         raise ValueError(f"slowness has the shape {slow.shape}: it is [stages, data, split] = "
                          f"{(way.stages, way.data, way.split)}")
@@ -87,7 +95,7 @@ def step(machine, layers, way, slowness=None):
         scatters = way.zero == 3 and last[rank_of[event.stage]][event.stage] == event
         return event_s(event.stage, event.kind, scatters)
 
-    spans = pipeline.play(orders, seconds, placement.border_s(machine, layers, way))
+    spans = pipeline.play(orders, seconds, placement.borders_s(machine, [layers[cut] for cut in cuts], way))
     ends = []
     for rank, row in enumerate(spans):
         whole = [(work[one.stage, one.kind], one) for one in row if last[rank][one.stage] == tuple(one)[:3]]
@@ -110,11 +118,14 @@ class _Work:
         part = {"F": 1, "B": 1, "I": 0.5, "W": 0.5}[kind]
         waits = kind in WAITING
         self.layers_s = [part * (layer.forward_s if kind == "F" else layer.backward_s) / way.split for layer in layers]
+        self.layers_s[0] += part * way.micro_batch_s
         self.computing_s = sum(self.layers_s)
-        inside, data = placement.link(machine, way.split, 1), placement.link(machine, way.data, way.split)
-        self.split_s = [2 * ring_s(way.split, layer.activation_bytes, *inside) if waits else 0.0 for layer in layers]
+        sums = [layer.sums or 2 * (2 * (layer.activation_bytes,),) for layer in layers]
+        self.split_s = [sum(placement.ring(machine, way.split, 1, size) for size in one[kind != "F"]) if waits else 0.0
+                        for one in sums]
         self.sizes = [layer.weights_bytes / way.split for layer in layers]
-        self.moves_s = [ring_s(way.data, size, *data) / 2 if way.zero == 3 else 0.0 for size in self.sizes]
+        self.moves_s = [placement.ring(machine, way.data, way.split, size) / 2 if way.zero == 3 else 0.0
+                        for size in self.sizes]
         self.gathers_s = self.moves_s if waits else [0.0] * len(layers)
 
     def run(self, slow, scattering=False):
@@ -153,7 +164,7 @@ def _new_weights_s(machine, way, whole, slow, stop_s):
     stop_s = np.maximum(free_s, stop_s)
     if way.zero in (1, 2):
         weights = sum(sum(work.sizes) for work, _ in whole)
-        stop_s = stop_s.max() + ring_s(way.data, weights, *placement.link(machine, way.data, way.split)) / 2
+        stop_s = stop_s.max() + placement.ring(machine, way.data, way.split, weights) / 2
     return stop_s
 
 
@@ -179,9 +190,18 @@ def _check(machine, way):
     if machine.ranks_per_node < 1 or machine.links_per_node < 1:
         raise ValueError(f"{machine.ranks_per_node} ranks and {machine.links_per_node} links on a node: "
                          "there must be one of each at least")
+    if not machine.inside_shared_by >= 1:
+        raise ValueError(f"inside_shared_by is {machine.inside_shared_by!r}: a number of ranks, from 1 up")
+    if machine.adds not in placement.ADDS:
+        raise ValueError(f"adds is {machine.adds!r}: there are {', '.join(map(repr, placement.ADDS))}")
+    if not way.micro_batch_s >= 0:
+        raise ValueError(f"micro_batch_s is {way.micro_batch_s!r}: seconds, 0 or more")
     if way.zero not in (0, 1, 2, 3):
         raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")
     if way.all_reduce not in placement.ALL_REDUCES:
         raise ValueError(f"all_reduce is {way.all_reduce!r}: there are {'; '.join(placement.ALL_REDUCES)}")
+    if not placement.can(machine, way, way.all_reduce):
+        raise ValueError(f"all_reduce is {way.all_reduce!r}: this machine has no switches that add (`adds`), or no "
+                         "torus that holds all replicas")
     if way.servers < 0 or way.servers and way.all_reduce != "parameter servers":
         raise ValueError(f"{way.servers} servers with {way.all_reduce}: they go with parameter servers only, 0 or more")

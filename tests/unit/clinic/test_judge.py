@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from manyhands.clinic import judge, remark_rules, replay_rows
+from manyhands.clinic import judge, layouts, remark_rules, replay_rows
+from manyhands.clinic.evidence import Step, apart, fit
+from manyhands.clinic.loss_factors import loss_scale, shares
 from manyhands.clinic.values_seen import rows_of
-from manyhands.clinic.evidence import Step, apart, fit, loss_scale, shares
 
 SIZES = [3, 2]
 
@@ -52,7 +53,7 @@ def test_the_mean_on_every_rank_is_right():
 
 @pytest.mark.parametrize(("factor", "key"), [(4, "sum"), (0.25, "divided twice"), (3, "factor"), (1.01, None)])
 def test_a_wrong_length(factor, key):
-    assert keys(step([factor * MEAN] * 4, LOCAL)) == ([key] if key else [])
+    assert keys(*[step([factor * MEAN] * 4, LOCAL)] * 2) == ([key] if key else [])
 
 
 def test_the_factor_of_the_loss_counts_too():
@@ -64,7 +65,20 @@ def test_the_factor_of_the_loss_counts_too():
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
-    assert keys(scaled(0.7, 3)) == ["factor"]
+    assert keys(scaled(0.7, 3), scaled(0.7, 3)) == ["factor"]
+
+
+@pytest.mark.parametrize("steps", [[step([3 * MEAN] * 4, LOCAL)], [step([3 * MEAN] * 4, LOCAL, scales=None)] * 2])
+def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
+    found = evidence(*steps)
+    assert judge.mistakes(found) == [] and [one.key for one in judge.elsewhere(found)] == ["own length"]
+
+
+def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
+    found = evidence(step([MEAN] * 4, LOCAL))
+    for rank in range(4):
+        found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
+    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("rate", 3)]
 
 
 def test_uneven_parts_that_are_weighted_by_hand_are_right():
@@ -92,6 +106,16 @@ def test_what_a_loss_is_multiplied_by():
     assert loss_scale([backward(2.0, "sum")]) is None and loss_scale([{"losses": [], "value": 1.0}]) is None
 
 
+def test_sums_that_are_divided_by_one_number_of_terms():
+    def backward(terms, divisor):
+        return {"losses": [{"value": 2.0, "reduction": "sum", "terms": terms}], "value": 2.0 / divisor}
+
+    ranks = [[backward(10, 20), backward(30, 20)], [backward(25, 20), backward(15, 20)]]  # by the mean of both ranks
+    assert [loss_scale(of_rank) for of_rank in ranks] == [2.0, 2.0] and shares(ranks, [["a"], ["b"] * 9]) == [0.5, 0.5]
+    ranks = [[backward(10, 40), backward(30, 40)], [backward(10, 20), backward(10, 20)]]  # by each rank's own number
+    assert [loss_scale(of_rank) for of_rank in ranks] == [1.0, 1.0] and shares(ranks, [["a"]] * 2) == [2 / 3, 1 / 3]
+
+
 def test_a_length_that_a_scaler_sets_is_not_looked_at():
     assert keys(step([7 * MEAN] * 4, LOCAL), scaled=True) == []
 
@@ -106,6 +130,12 @@ def test_clipping_before_the_mean():
     norms = [float(one.norm()) for one in LOCAL]
     given = sum(one * min(1, 0.5 / norm) for one, norm in zip(LOCAL, norms)) / 4
     assert keys(step([given] * 4, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["clip first"]
+
+
+def test_gradients_that_are_clipped_and_never_averaged():
+    norms = [float(local.norm()) for local in LOCAL]
+    given = [local / norm for local, norm in zip(LOCAL, norms)]
+    assert keys(step(given, LOCAL, clips=[[("norm", norm)] for norm in norms])) == ["own"]
 
 
 def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
@@ -273,9 +303,9 @@ def test_schedulers_that_wait_for_a_plateau_of_different_losses():
 
 def test_rows_in_the_second_dimension():
     tokens, mask = torch.arange(12).reshape(3, 4), torch.zeros(3, 3)  # four sequences of three tokens
-    rows, first = rows_of([tokens, mask], drawn=4)
-    assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T])[0]
-    assert rows_of([tokens], drawn=3)[1] and rows_of([tokens])[1] and len(rows_of([tokens.T], drawn=4)[0]) == 4
+    rows, first = rows_of([tokens, mask], {}, drawn=4)
+    assert (len(set(rows)), first) == (4, False) and rows == rows_of([tokens.T], {})[0]
+    assert rows_of([tokens], {}, drawn=3)[1] and rows_of([tokens], {})[1] and len(rows_of([tokens.T], {}, drawn=4)[0]) == 4
 
 
 def test_parts_of_one_data_set_that_overlap():
@@ -351,3 +381,30 @@ def test_fit():
     factor, rest = fit(3 * MEAN, MEAN)
     assert factor == pytest.approx(3) and rest < 1e-12
     assert fit(torch.zeros(5, dtype=torch.float64), MEAN) == (0.0, float("inf"))
+
+
+def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
+    def found(result, outer):
+        start, weights = LOCAL[3], [LOCAL[3] + 0.1 * one for one in draw(5, ranks=2)]
+        changes = [start - one for one in weights]
+        got = result(changes if outer else weights)
+        facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
+        said = layouts.average_mistakes([{"step": 7, "before": {"a": one}, **facts} for one in weights])
+        return [(one.key, one.values.get("rank")) for one in said]
+
+    for outer in (True, False):
+        assert found(lambda parts: sum(parts) / 2, outer) == []
+        assert found(sum, outer) == [("weights summed", None)]
+    assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
+    assert layouts.average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
+
+
+def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
+    found = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
+    of = found.of
+    found.of = lambda number, what: [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
+    assert [one.key for one in judge.mistakes(found)] == ["buffers"]
+    for one in found.seen:
+        one["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
+    assert judge.mistakes(found) == []
+    assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)

@@ -159,7 +159,7 @@ LINK = "{ latency_s = 1e-5, bytes_per_s = 1e9 }"
 @pytest.mark.parametrize("text, message", [
     (f"gpus = 2\nbetween = {LINK}", "`inside` must be a link"), (f"gpus = 0\nbetween = {LINK}", "`gpus` must be a whole number from 1 up"),
     ("gpus = 1\nbetween = { latency_s = 1e-5 }", "`between` must be a link"), (f"gpus = 1\nbetween = {LINK}\nspeed = 3", "there is no key `speed`"),
-    ("gpus = 1\nbetween = { latency_s = -1, bytes_per_s = 1e9 }", "`between` must be a link"), ("gpus =", "is not TOML"), ("", "`gpus` must be"),
+    ("gpus = 1\nbetween = { latency_s = -1, bytes_per_s = 1e9 }", "`between.latency_s` is -1"), ("gpus =", "is not TOML"), ("", "`gpus` must be"),
     (f"gpus = 1\nbetween = {LINK}\nlinks = true", "`links` must be"), ("[a]\ngpus = 1\n[b]\ngpus = 1", "describes 2 machines: a, b")])
 def test_a_machine_file_that_makes_no_sense_is_refused_before_anything_runs(tmp_path, capsys, text, message):
     script, machine = tmp_path / "train.py", tmp_path / "my.toml"

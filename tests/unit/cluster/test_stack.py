@@ -1,10 +1,16 @@
 """The thread that reads the main thread's stack."""
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 import weakref
 
+import pytest
+
+from manyhands.cli.pythons import NoPython, find_python
+from manyhands.cluster.on_rank import running_call
 from manyhands.cluster.on_rank.stack import Stack, is_user_file
 
 
@@ -114,3 +120,39 @@ def test_a_look_keeps_nothing_alive():
 def test_a_look_empties_nobodys_locals():
     _, here = looked_at(Door(), keep_locals=True)
     assert {"go", "thing", "there"} <= set(here)
+
+
+CALLS = """
+import importlib.util, sys
+
+place = importlib.util.spec_from_file_location("running_call", sys.argv[1])
+running_call = importlib.util.module_from_spec(place)
+place.loader.exec_module(running_call)
+
+def told(*given, **named):
+    print(repr(running_call.text_of_running_call(sys._getframe(1))))
+
+class dist:
+    new_group = init = staticmethod(told)
+
+dist.init("gloo", world_size=int("2"))
+told(told(1), dist.new_group([0], backend="gloo")) if told(2) is None else told(3)
+dist.init(
+    backend="gloo",
+    rank=0)
+named = {}
+named[told("key")] = told("value")
+"""
+
+
+def test_the_text_of_a_call_without_positions_in_python_3_10(tmp_path):
+    try:
+        python = find_python(os.environ, ["3.10"])
+    except NoPython:
+        pytest.skip("there is no Python 3.10")
+    (tmp_path / "calls.py").write_text(CALLS)
+    done = subprocess.run([python, tmp_path / "calls.py", running_call.__file__], capture_output=True, text=True)
+    assert done.stdout.splitlines() == list(map(repr, [
+        'dist.init("gloo", world_size=int("2"))', "told(2)", "told(1)", 'dist.new_group([0], backend="gloo")',
+        'told(told(1), dist.new_group([0], backend="gloo"))', 'dist.init(\n    backend="gloo",\n    rank=0)',
+        'told("value")', 'told("key")'])), done.stderr

@@ -4,6 +4,8 @@ A program is a list of rounds for each rank; a round lists the messages that the
 "send" or "receive"). A message begins when both ranks have come to its round, and a rank's round ends with its last message.
 """
 
+import heapq
+
 
 def play(programs, clocks, link):
     """The times at which the ranks have ended their programs."""
@@ -82,3 +84,112 @@ def parameter_server(clocks, n_bytes, link, servers):
     summed = max([*free_s, *own_s.values()])
     return [summed + latency_s + max((order.index(worker) + 1) * part_s, n_bytes / bytes_per_s)
             for worker in range(len(clocks))]
+
+
+def stream(messages, link_of):
+    """When the last of `messages` has arrived, on links of several kinds that are busy only while a message's bytes pass:
+    its latency goes by while the next message is on its way. A message is (sender, receiver, bytes, needs): it may begin
+    when the messages `needs`, by their places in the list, have arrived at its sender. `link_of(sender, receiver)` =
+    (name of what carries it, latency_s, bytes_per_s); messages for one name wait for each other, the first come first.
+    """
+    asked = {place: len(needs) for place, (*_, needs) in enumerate(messages)}
+    next_ones = {}
+    for place, (*_, needs) in enumerate(messages):
+        for need in needs:
+            next_ones.setdefault(need, []).append(place)
+    ready = [(0.0, place) for place, left in asked.items() if not left]
+    heapq.heapify(ready)
+    free, arrived = {}, {}
+    while ready:
+        now, place = heapq.heappop(ready)
+        sender, receiver, n_bytes, _ = messages[place]
+        name, latency_s, bytes_per_s = link_of(sender, receiver)
+        if free.get(name, 0.0) > now:
+            heapq.heappush(ready, (free[name], place))
+            continue
+        free[name] = now + n_bytes / bytes_per_s
+        arrived[place] = free[name] + latency_s
+        for other in next_ones.get(place, ()):
+            asked[other] -= 1
+            if not asked[other]:
+                heapq.heappush(ready, (max(arrived[need] for need in messages[other][3]), other))
+    assert len(arrived) == len(messages), "these messages wait for each other"
+    return max(arrived.values(), default=0.0)
+
+
+def ring_of_nodes(p, n_bytes):
+    """The messages of an all-reduce along one ring: in each round a rank sends on what has come in the round before."""
+    return [(rank, (rank + 1) % p, n_bytes / p, [(k - 1) * p + (rank - 1) % p] if k else [])
+            for k in range(2 * (p - 1)) for rank in range(p)]
+
+
+def double_tree(nodes, g, n_bytes, slices):
+    """The messages of two trees of nodes, with a chain of the `g` ranks in each node, each slice by itself. In a node,
+    rank 0 is nearest to the network. Tree 0 numbers the nodes as they are, tree 1 from the other end: where the number
+    of nodes is even, a node that is inside one of them is a leaf of the other."""
+    messages = []
+
+    def add(*message):
+        messages.append(message)
+        return len(messages) - 1
+
+    for _ in range(slices):
+        for mirrored in (False, True):
+            size = n_bytes / 2 / slices
+            parent, children = _tree_of(nodes)
+            up, down = {}, {}
+
+            def rank(node, place, mirrored=mirrored):
+                return (nodes - 1 - node if mirrored else node) * g + place
+
+            def reduce(node):
+                needs = [reduce(child) for child in children[node]]
+                chain = []
+                for place in range(g - 1, 0, -1):
+                    chain = [add(rank(node, place), rank(node, place - 1), size, chain)]
+                up[node] = needs + chain
+                return add(rank(node, 0), rank(parent[node], 0), size, up[node]) if node in parent else None
+
+            def spread(node, came):
+                for child in children[node]:
+                    down[child] = add(rank(node, 0), rank(child, 0), size, came)
+                chain = came
+                for place in range(1, g):
+                    chain = [add(rank(node, place - 1), rank(node, place), size, chain)]
+                for child in children[node]:
+                    spread(child, [down[child]])
+
+            root = next(node for node in range(nodes) if node not in parent)
+            reduce(root)
+            spread(root, up[root])
+    return messages
+
+
+def _tree_of(nodes):
+    """parent, children of a binary tree whose leaves are every other node: node i hangs below i with its lowest bit
+    moved up, as in NCCL; node 0 is the root, with one child."""
+    parent, children = {}, {node: [] for node in range(nodes)}
+    top = 1
+    while top * 2 < nodes:
+        top *= 2
+    for node in range(1, nodes):
+        low = node & -node
+        above = (node ^ low) | (low << 1)
+        if above >= nodes:
+            above = node ^ low
+        parent[node] = above
+        children[above].append(node)
+    return parent, children
+
+
+def in_switch(g, n_bytes, slices):
+    """The messages of an all-reduce of `g` ranks by a switch, which is rank g: it reads each rank's part of a chunk, hands
+    the sum to the chunk's own rank, and copies what that rank sends back to all."""
+    messages = []
+    for _ in range(slices):
+        for owner in range(g):
+            size, last = n_bytes / g / slices, len(messages)
+            messages += [(rank, g, size, []) for rank in range(g)]
+            messages += [(g, owner, size, list(range(last, last + g))), (owner, g, size, [last + g])]
+            messages += [(g, rank, size, [last + g + 1]) for rank in range(g)]
+    return messages

@@ -90,6 +90,46 @@ def test_own_orders_are_played_also_with_backward_cut_in_two():
     assert plain == step(machine, layers, Way(1, 2, 1, 2))
 
 
+def test_a_shared_bus_divides_the_rate_among_those_that_send():
+    """Eight ranks behind a bus that four could fill: each ring's link has a quarter, for two ranks a half."""
+    bus = Machine(8, (0.0, 1e8), (1e-3, 1e6), inside_shared_by=4)
+    assert gradients_s(bus, data=8) == pytest.approx(costs.ring_s(8, 8e5, 0.0, 1e8 / 4))
+    assert gradients_s(bus, data=2) == pytest.approx(costs.ring_s(2, 8e5, 0.0, 1e8 / 2))
+
+
+def test_auto_is_the_fastest_that_the_machine_can():
+    named = {name: Machine(4, (1e-4, 1e8), (1e-3, 1e6), adds=adds, torus=torus)
+             for name, adds, torus in (("ring", "", 0), ("double tree", "", 0), ("in network", "inside", 0), ("torus", "", 3))}
+    for name, machine in named.items():
+        for data in (4, 64):
+            if name == "torus" and data > 4:
+                continue
+            auto = gradients_s(machine, data=data, all_reduce="auto")
+            assert auto <= gradients_s(machine, data=data, all_reduce=name) * (1 + 1e-9)
+            possible = ["ring", "double tree"] + ["in network"] * bool(machine.adds) + ["torus"] * bool(machine.torus and data <= 4)
+            assert auto == pytest.approx(min(gradients_s(machine, data=data, all_reduce=one) for one in possible))
+
+
+def test_a_torus_has_all_its_links_and_half_a_sides_hops():
+    """4 x 4 x 4 chips: by hand, 6 links each way of a chip, and 2 + 2 hops along each of three axes."""
+    torus = Machine(64, (1e-3, 1e6), (1.0, 1e6), torus=3)
+    assert gradients_s(torus, data=64, all_reduce="torus") == pytest.approx(12e-3 + 2 * 63 / 64 * 8e5 / 6e6, rel=1e-2)
+
+
+@pytest.mark.parametrize("machine, way, message", [
+    (MACHINE, Way(8, all_reduce="in network"), "no switches that add"), (MACHINE, Way(8, all_reduce="torus"), "no torus"),
+    (MACHINE._replace(inside_shared_by=0), Way(8), "inside_shared_by is 0"), (MACHINE._replace(adds="x"), Way(8), "adds is 'x'"),
+    (MACHINE, Way(1, micro_batch_s=-1), "micro_batch_s is -1")])
+def test_bad_machines_say_what_was_wrong(machine, way, message):
+    with pytest.raises(ValueError, match=message):
+        step(machine, [Layer(1.0, 1.0, 1.0)], way)
+
+
+def test_a_micro_batch_costs_what_it_costs():
+    plain, dearer = (step(MACHINE, [Layer(1.0, 0.1, 0.2)] * 4, Way(1, 2, 1, 4, micro_batch_s=s)).seconds for s in (0.0, 0.01))
+    assert dearer - plain == pytest.approx(2 * (4 + 1) * 0.01)  # forward and backward, of four micro-batches and the bubble
+
+
 @pytest.mark.parametrize("way, message", [
     (Way(2, servers=1), "1 servers with ring"), (Way(1, 2, micro_batches=3, schedule="interleaved"), "needs a multiple"),
     (Way(1, 2, chunks=2), "2 chunks with 1f1b"), (Way(1, 2, schedule=[[]]), "1 orders for 2 stages")])

@@ -5,7 +5,7 @@ import pytest
 
 from manyhands.simulate.stragglers import slowness
 from manyhands.simulate.survival import slowest
-from manyhands.simulate.training_step import Way
+from manyhands.simulate.training_step import Layer, Machine, Way, step
 
 MEASURED = [1.0, 1.1, 0.9, 1.0, 1.5]
 
@@ -28,3 +28,11 @@ def test_shape_mean_and_seed():
 def test_bad_input_says_what_was_wrong(spread, law, message):
     with pytest.raises(ValueError, match=message):
         slowness(Way(2), spread, law)
+
+
+def test_from_64_ranks_on_some_are_late_where_nothing_is_said():
+    machine, layers = Machine(8, (0.0, 1e30), (0.0, 1e30)), [Layer(1.0, 0.1, 0.2)]
+    for ranks, late in ((63, 0.0), (64, 0.01 * (sum(1 / k for k in range(1, 65)) - 1)), (1024, 0.0651)):
+        usual, alike = step(machine, layers, Way(ranks)), step(machine, layers, Way(ranks), 1)
+        assert usual.seconds / alike.seconds - 1 == pytest.approx(late, abs=1e-3)
+        assert usual == step(machine, layers, Way(ranks))  # the same each time

@@ -4,7 +4,7 @@ import messages
 import numpy as np
 import pytest
 
-from manyhands.simulate import finish_s, pipeline, ring_s
+from manyhands.simulate import finish_s, networks, pipeline, ring_s
 from manyhands.simulate.fusion import buckets
 from manyhands.simulate.training_step import Layer, Machine, Way, step
 
@@ -13,26 +13,46 @@ SLOW = Machine(1, (0.0, 1e30), (1e-3, 1e6))
 BLOCK = Layer(4e4, 0.02, 0.04, 1e3)
 
 
+def played_pipeline(orders, cost_s, sizes, link):
+    """(start, stop) of each rank's events, in its order: each event once its rank is free and what it needs has come.
+    `cost_s(kind, stage)`; `sizes[stage]`: what a stage hands to the next one, in bytes, and gets a gradient of."""
+    stop, rows = {}, [[] for _ in orders]
+    while any(len(row) < len(order) for row, order in zip(rows, orders)):
+        for stage, order in enumerate(orders):
+            while len(rows[stage]) < len(order):
+                kind, m, _ = order[len(rows[stage])]
+                ahead = kind == "F"
+                needs = [] if stage == (0 if ahead else len(orders) - 1) else [(kind, m, stage - 1 if ahead else stage + 1)]
+                if any(one not in stop for one in needs):
+                    break
+                size = sizes[stage - 1] if ahead else sizes[stage]
+                start = max([rows[stage][-1][1] if rows[stage] else 0.0,
+                             *[stop[one] + link[0] + size / link[1] for one in needs]])
+                stop[kind, m, stage] = start + cost_s(kind, stage)
+                rows[stage].append((start, stop[kind, m, stage]))
+    return rows
+
+
 def played(machine, layers, way, slow):
     """One number after the other: each replica's pipeline, then each bucket's ring, message by message."""
-    border_s = machine.between[0] + max(one.activation_bytes for one in layers) / machine.between[1]
     blocks = [layers[cut] for cut in pipeline.cut([one.forward_s + one.backward_s for one in layers], way.stages)]
     schedule = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b}[way.schedule](way.stages, way.micro_batches)
     cost_s = [{"F": sum(one.forward_s for one in block), "B": sum(one.backward_s for one in block)} for block in blocks]
     last = []
     for replica in range(way.data):
-        spans = pipeline.play(schedule, lambda event: slow[event.stage][replica][0] * cost_s[event.stage][event.kind], border_s)
-        last.append([row[-1] for row in spans])
+        rows = played_pipeline(schedule, lambda kind, stage: slow[stage][replica][0] * cost_s[stage][kind],
+                               [block[-1].activation_bytes for block in blocks], machine.between)
+        last.append([row[-1] for row in rows])
     ends = []
     for stage, block in enumerate(blocks):
         sizes = [one.weights_bytes for one in block[::-1]]
         ready = np.cumsum([one.backward_s for one in block[::-1]])
         free = [0.0] * way.data
         for bucket in buckets(sizes, way.bucket_bytes):
-            start = [max(free[r], last[r][stage].start_s + slow[stage][r][0] * ready[bucket[-1]]) for r in range(way.data)]
+            start = [max(free[r], last[r][stage][0] + slow[stage][r][0] * ready[bucket[-1]]) for r in range(way.data)]
             programs = messages.ring(way.data, sum(sizes[i] for i in bucket), 2 * (way.data - 1)) if way.data > 1 else [[]]
             free = messages.play(programs, start, machine.between)
-        ends += [max(free[r], last[r][stage].stop_s) for r in range(way.data)]
+        ends += [max(free[r], last[r][stage][1]) for r in range(way.data)]
     return max(ends)
 
 
@@ -83,6 +103,18 @@ def test_a_split_layer_waits_for_two_all_reduces_each_way():
     assert got.computing * got.seconds == pytest.approx(2 * 3 * 0.06 / 4)
 
 
+def test_a_gpt_that_computes_forward_again_all_reduces_six_times_a_block_and_never_the_logits():
+    """Counted by bytes, on links without latency: 4 or 6 times the output of a block; of the ends, once the embedding's
+    output (twice where it is computed again), and one gradient of the last block's output."""
+    machine = Machine(4, (0.0, 1e3), (1.0, 1.0))
+    for recompute in (False, True):
+        blocks = networks.layers(networks.transformer(10, 8, 5, 10**6), 1, 1e30, itemsize=1, recompute=recompute)
+        one_s = ring_s(4, 5 * 8, 0.0, 1e3)
+        losses_s = (1 + recompute) * 3 * ring_s(4, 5, 0.0, 1e3)
+        got = step(machine, blocks, Way(1, split=4)).seconds
+        assert got == pytest.approx((10 * (6 if recompute else 4) + 1 + recompute + 1) * one_s + losses_s)
+
+
 def test_zero_sends_the_same_again_or_half_as_much_again():
     """With a network that is all that counts: 2, 2 and 3 times (p - 1)/p of the weights."""
     machine = Machine(1, (0.0, 1e30), (0.0, 1e3))
@@ -105,9 +137,9 @@ def test_the_gathers_of_zero_3_hide_behind_the_computing_but_for_the_first():
 def test_groups_that_work_at_once_share_the_links_of_a_node():
     machine = Machine(8, (0.0, 1e30), (0.0, 1e6), links_per_node=2)
     layer = [Layer(8e5, 0.0, 1e-9)]
-    whole = step(machine, layer, Way(16)).seconds              # one ring, on one of the two links
+    whole = step(machine, layer, Way(16)).seconds              # two rings, each on one of the two links
     eight = step(machine, layer, Way(2, split=8)).seconds      # eight rings of an eighth, on two links
-    assert whole == pytest.approx(ring_s(16, 8e5, 0, 1e6), rel=1e-3)
+    assert whole == pytest.approx(ring_s(16, 8e5, 0, 2 * 1e6), rel=1e-3)
     assert eight == pytest.approx(ring_s(2, 1e5, 0, 1e6 * 2 / 8), rel=1e-3)
 
 

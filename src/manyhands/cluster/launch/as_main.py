@@ -5,6 +5,7 @@ A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each
 the rank's number: N ranks run, and each is looked at.
 """
 
+import contextlib
 import functools
 import importlib.util
 import json
@@ -12,12 +13,14 @@ import os
 import runpy
 import shutil
 import sys
+import threading
 from multiprocessing.process import BaseProcess
 
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
 STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
           "Ask for as many: --ranks {number}.")
 RUNS = "This script starts its training with another command. Give that command to manyhands: {words}"
+CHANGES = {"os.mkdir": 1, "os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "shutil.rmtree": 1}
 STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
 
 
@@ -62,12 +65,16 @@ def run(script):
 
 
 def _no_original_is_written(event, facts):
-    """Before a linked file of the copy is opened for writing, a copy takes the link's place."""
-    if event != "open" or not isinstance(facts[0], (str, os.PathLike)):
-        return
-    path, mode, flags = facts
-    if (mode and any(letter in mode for letter in "wa+x")) or (flags or 0) & (os.O_WRONLY | os.O_RDWR):
-        _own_file(path)
+    """Before Python changes what is a link to an original, a copy takes the link's place."""
+    if event == "open":
+        path, mode, flags = facts
+        writes = mode and any(letter in mode for letter in "wa+x") or (flags or 0) & (os.O_WRONLY | os.O_RDWR)
+        if writes and isinstance(path, (str, bytes, os.PathLike)):
+            _own(path)
+    elif event in CHANGES:
+        for path in facts[:CHANGES[event]]:
+            if isinstance(path, (str, bytes, os.PathLike)):
+                _own(path, itself=event in ("os.truncate", "shutil.rmtree"))
 
 
 def _no_launcher_inside(event, facts):
@@ -82,15 +89,34 @@ def _no_launcher_inside(event, facts):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
 
-def _own_file(path):
-    from manyhands.cluster.launch.script_copy import COPY
+def _own(path, itself=True):
+    """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of the copy: a folder
+    with links to its entries takes its place, and in the end a copy of the file."""
+    from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
+    from manyhands.cluster.launch.script_copy import shell_of
 
-    path, folder = os.path.abspath(path), os.environ.get(COPY)
-    if folder and path.startswith(folder + os.sep) and os.path.islink(path) and os.path.isfile(path):
-        original = os.path.realpath(path)
-        if not original.startswith(os.path.realpath(folder) + os.sep):
-            os.unlink(path)
-            shutil.copy2(original, path)
+    folder, path = os.environ.get(COPY), os.path.abspath(os.fsdecode(path))
+    if not folder or not path.startswith(folder + os.sep):
+        return
+    originals, at = os.path.join(folder, ORIGINALS) + os.sep, folder
+    names = os.path.relpath(path, folder).split(os.sep)
+    for name in names if itself else names[:-1]:
+        at = os.path.join(at, name)
+        if not os.path.islink(at) or not os.readlink(at).startswith(originals):
+            continue
+        aim, new = os.readlink(at), f"{at}.{os.getpid()}-{threading.get_ident()}"
+        if os.path.isdir(aim):
+            os.mkdir(new)
+            shell_of(aim, new, aim)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(at)
+                os.rename(new, at)
+            except OSError:  # a different rank was here first
+                shutil.rmtree(new)
+        elif os.path.exists(aim):
+            shutil.copy2(aim, new)
+            os.replace(new, at)
 
 
 def _saving():
@@ -101,7 +127,7 @@ def _saving():
 
     def save_in_copy(obj, f, *args, **kwargs):
         if isinstance(f, (str, os.PathLike)):
-            _own_file(f)
+            _own(f)
         return save(obj, f, *args, **kwargs)
 
     save_in_copy.__wrapped__ = save

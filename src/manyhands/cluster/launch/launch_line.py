@@ -38,7 +38,8 @@ NO_SCRIPT = "{line} names no script. Name it as you name it to torchrun: torchru
 @dataclass
 class Line:
     """A launch: a `script`, or a `module` and the file that it is; its `arguments`; how many `ranks` on each of `nodes`
-    (None where the line does not say); `launcher`, one of those of `launch`; `env` for the ranks; `ignored` options."""
+    (None where the line does not say); `launcher`, one of those of `launch`; `env` for the ranks; `ignored` options;
+    the `words` of a whole launch line."""
 
     script: str = ""
     module: str = ""
@@ -48,6 +49,7 @@ class Line:
     launcher: str = ""
     env: dict = field(default_factory=dict)
     ignored: list = field(default_factory=list)
+    words: list = field(default_factory=list)
 
 
 def name_of(word):
@@ -177,6 +179,7 @@ def parsed(parser, argv, command, default_ranks):
     options = parser.parse_args(mine)
     if words:
         line = read(words)
+        line.words = words
     elif options.script is None:
         parser.error("name a script, or how you start it: torchrun --nproc-per-node 2 train.py")
     else:

@@ -1,13 +1,16 @@
-"""Two small programs around a launch: one guards all its processes, one stands around each rank.
+"""Small programs around a launch: one guards all its processes, one stands around each rank.
 
     python process_guard.py guard [FOLDER]    started by the kernel; starts the launchers and ends when they have ended
     python process_guard.py rank FOLDER CMD   started by the launcher in place of CMD; runs CMD, tells the kernel
+    python process_guard.py mounts            ends with 0 where the guard's read-only mount is possible here
 
 The guard adopts every process that loses its parent, so nothing that a launch has started can get away from it: when
-the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER.
-Run as a file, not as a module, so that it starts in milliseconds.
+the launch ends, or the kernel goes, it kills what is left; in the latter case it also removes the launch's FOLDER and
+the copy of the script. Run as a file, not as a module, so that it starts in
+milliseconds.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -20,6 +23,11 @@ import threading
 import time
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+COPY, ORIGINALS = "MANYHANDS_COPY", ".originals"  # the variable that names a script's copy, and a folder in it
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
+AT_FDCWD, AT_RECURSIVE, MOUNT_SETATTR, MOUNT_ATTR_RDONLY = -100, 0x8000, 442, 1
+PARENT = os.getppid()  # as this program begins
 
 
 def prctl(option, value):
@@ -32,6 +40,37 @@ def _die_with_parent():
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+# -- the originals of a script's copy ----------------------------------------------------------------------------------
+
+
+def mount_originals():
+    """Where a script runs in a copy that has a folder for it: show all files of this machine there, read-only, to this
+    process and to what it starts. Raises OSError where the system does not allow that."""
+    place = os.path.join(os.environ.get(COPY, "/dev/null"), ORIGINALS)
+    if not os.path.isdir(place):
+        return
+    try:
+        _call("unshare", CLONE_NEWNS)
+    except PermissionError:  # an ordinary user may do it in a user namespace, where the user keeps its number
+        user, group = os.geteuid(), os.getegid()
+        _call("unshare", CLONE_NEWUSER | CLONE_NEWNS)
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    _call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)  # it is seen by no other process
+    _call("mount", b"/", os.fsencode(place), None, MS_BIND | MS_REC, None)
+    read_only = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY)
+    _call("syscall", MOUNT_SETATTR, AT_FDCWD, os.fsencode(place), AT_RECURSIVE, read_only, ctypes.sizeof(read_only))
+
+
+def _call(name, *args):
+    """A function of the C library that says by its result whether it has worked."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
+    if function is None or function(*args):
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
@@ -40,12 +79,12 @@ def guard():
     kill all they have started when they end, or at stdin's end."""
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
 
-    parent = os.getppid()
+    mount_originals()
     signal.signal(signal.SIGTERM, lambda *_: _end_all(143))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     commands = json.loads(sys.stdin.readline() or "[]")
-    if os.getppid() != parent:
+    if os.getppid() != PARENT:
         return 143  # the kernel went before it could be tied to us
     launchers = [
         subprocess.Popen(c["argv"], env=c["env"], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
@@ -77,9 +116,20 @@ def _end_all_at_eof():
     _end_all(143)
 
 
+def _orphaned_copy():
+    """The folder of the script's copy, if the process that made it has gone; without the read-only mount in it."""
+    copy = os.environ.get(COPY)
+    if not copy or os.getppid() == PARENT:
+        return []
+    place = os.path.join(copy, ORIGINALS)
+    with contextlib.suppress(OSError):  # there may be none
+        _call("umount2", os.fsencode(place), MNT_DETACH)
+    return [] if os.path.isdir(place) and os.listdir(place) else [copy]
+
+
 def _end_all(code):
     kill_descendants()
-    for folder in sys.argv[2:]:
+    for folder in [*sys.argv[2:], *_orphaned_copy()]:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
 
@@ -187,6 +237,12 @@ def _end_like(code):
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "mounts":
+        try:
+            mount_originals()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
     if sys.argv[1] == "guard":
         os._exit(guard())
     _end_like(rank(sys.argv[2], sys.argv[3:]))

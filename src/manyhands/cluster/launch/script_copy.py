@@ -1,30 +1,39 @@
 """A copy of the repository of a script, so that running the script changes nothing.
 
-The copy is bounded. Large files, and the entries of large folders, are links to the originals. A linked file that the
-script opens for writing becomes a copy first (`as_main`); what it writes into a linked folder, it writes into the
-original.
+The copy is bounded. What does not fit into it is a link that leads to the original through a read-only mount
+(`process_guard.mount_originals`), so that no library can write there. Before Python writes to it, a copy takes the
+link's place (`as_main`). Where the system allows no such mount, what does not fit is left out.
 """
 
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
+from manyhands.cluster.launch.command_lines import GUARD
+from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
+
 LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints", ".tox", ".mypy_cache"}
-COPIED_BYTES, COPIED_FILES = 500 * 2**20, 20_000  # of a whole copy
-LARGE_BYTES = 50 * 2**20  # of a file: from here on it is linked
-FOLDER_BYTES, FOLDER_FILES = 200 * 2**20, 5_000  # of a folder, with all below it
+COPIED_BYTES, COPIED_FILES = 4 * 2**30, 40_000  # of a whole copy
+PART_OF_FREE = 4  # a copy takes one part in so many of what is free on the disk for temporary files
+LARGE_BYTES = 2 * 2**30  # of a file: from here on it is linked
+FOLDER_FILES = 20_000  # of a folder, with all below it
 LOOKED_THROUGH = 20  # a large folder with so many folders in it is copied entry by entry
-COPY = "MANYHANDS_COPY"  # the environment variable that names the folder of the copy to the ranks
 PROJECT = ("pyproject.toml", "setup.py")
 PREFIX = "manyhands-copy-"  # of a copy's folder
+FICLONE = 0x40049409  # asks Linux to let two files share their blocks until one of them is written to
 
 
 @dataclass
 class Place:
-    """A script in its copy. `left_out` and `linked` are paths in the copy that it lacks, or that are links."""
+    """A script in its copy. `left_out` and `linked` are paths in the copy that it lacks, or that are
+    read-only links."""
 
     script: Path
     root: Path  # of the copy
@@ -40,11 +49,21 @@ class Place:
             text = text.replace(f"{path}/", known)
         return text
 
+    def environment(self, env):
+        """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder that was copied."""
+        def in_copy(path):
+            whole = Path(path).resolve()
+            there = self.root / whole.relative_to(self.original) if whole.is_relative_to(self.original) else None
+            return str(there) if path and there and there.exists() else path
+
+        paths = env.get("PYTHONPATH")
+        return {**env, "PYTHONPATH": os.pathsep.join(map(in_copy, paths.split(os.pathsep)))} if paths else env
+
     def facts(self):
         """Where the script ran, as a sentence for a script that has failed."""
         started = "" if self.start == "." else f", in its folder {self.start}"
         lacks = "".join(f" {what}: {some(paths)}." for what, paths in (
-            ("Not in the copy", self.left_out), ("Links to the originals", self.linked)) if paths)
+            ("Not in the copy", self.left_out), ("Read-only links to the originals", self.linked)) if paths)
         return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. What is outside of "
                 f"that folder is not in the copy, nor are .git, .venv and __pycache__.{lacks}")
 
@@ -90,11 +109,7 @@ def copied(script):
         place.start = os.path.relpath(start, place.root) if start.is_relative_to(place.root) else str(here)
         place.paths = [(place.script.parent, ""), (place.root, ""), (folder, "")]
         os.environ[COPY] = folder
-        if before["PYTHONPATH"]:
-            os.environ["PYTHONPATH"] = os.pathsep.join(
-                str(place.root / Path(one).resolve().relative_to(root))
-                if one and Path(one).resolve().is_relative_to(root) else one
-                for one in before["PYTHONPATH"].split(os.pathsep))
+        os.environ.update(place.environment({"PYTHONPATH": before["PYTHONPATH"]} if before["PYTHONPATH"] else {}))
         os.chdir(start)
         yield place
     finally:
@@ -106,15 +121,13 @@ def copied(script):
 
 def _copy_of(here, place, folder, open_folders):
     """Make the copy, and a second one of the folder `here`, if that is elsewhere; returns where `here` is copied to."""
-    maker = _Copier(place, {*open_folders, here, *here.parents})
+    maker = _Copier(place, folder, {*open_folders, here, *here.parents})
     maker.copy(place.original, place.root)
     if here.is_relative_to(place.original):
         return place.root / here.relative_to(place.original)
     start = Path(folder, "started-in", here.name or "root")
     if here in _shared_folders() or here in place.original.parents:
-        start.mkdir(parents=True)
-        for one in os.scandir(here):  # too much, perhaps, to be looked through
-            maker.link(Path(one.path), start / one.name)
+        maker.copy(here, start, folders=False)
     else:
         maker.copy(here, start)
     return start
@@ -123,18 +136,26 @@ def _copy_of(here, place, folder, open_folders):
 class _Copier:
     """Copies folders, within the bounds of this module."""
 
-    def __init__(self, place, open_folders):
-        self.place, self.open_folders = place, open_folders
+    def __init__(self, place, folder, open_folders):
+        self.place, self.folder, self.open_folders = place, folder, open_folders
         self.bytes = self.files = 0
+        self.most_bytes = min(COPIED_BYTES, shutil.disk_usage(folder).free // PART_OF_FREE)
+        self.entered = []  # folders that are being copied
 
-    def copy(self, source, target):
+    def copy(self, source, target, folders=True):
+        """Copy a folder; with `folders=False`, those in it are links, because it may be too large to look through."""
         target.mkdir(parents=True)
+        self.entered.append(source)
         for entry in sorted(os.scandir(source), key=lambda one: one.name):
             path = Path(entry.path)
             try:
-                self._entry(entry, path, target / entry.name)
+                if folders or not entry.is_dir():
+                    self._entry(entry, path, target / entry.name)
+                else:
+                    self.link(path, target / entry.name)
             except OSError:  # it may not be read, or is gone by now
                 self._lack(path)
+        self.entered.pop()
 
     def _entry(self, entry, path, target):
         if entry.name in LEFT_OUT and path not in self.open_folders or entry.name.startswith(PREFIX):
@@ -142,33 +163,69 @@ class _Copier:
         if entry.is_symlink():
             self._symlink(path, target)
         elif entry.is_dir():
-            if not os.access(path, os.R_OK | os.X_OK):
-                self._lack(path)
-            elif path in self.open_folders or not self._large(path):
-                self.copy(path, target)
-            else:
-                self._shell(path, target)
+            self._folder(path, target)
         elif entry.is_file():
-            size = entry.stat().st_size
-            if size > LARGE_BYTES or self.bytes + size > COPIED_BYTES or self.files >= COPIED_FILES:
-                self.link(path, target)
-            else:
-                shutil.copy2(path, target)
-                self.bytes, self.files = self.bytes + size, self.files + 1
+            self._file(path, target)
         else:
             self._lack(path)
 
     def _symlink(self, path, target):
-        """A link within the folder stays as it is; any other leads to the original."""
-        aim = Path(os.path.realpath(path))  # of a ring of links, too, where `resolve` may raise
-        inside = aim.is_relative_to(self.place.original) and not os.path.isabs(os.readlink(path))
-        os.symlink(os.readlink(path) if inside else aim, target)
-        if not inside:
-            self.place.linked.append(self._name(path))
+        """A link within the folder leads to the same place of the copy. Of what any other leads to, there is a copy, so
+        that what the script writes through it does not reach the original."""
+        aim, root = Path(os.path.realpath(path)), self.place.original  # of a ring, too, where `resolve` may raise
+        inside = aim.is_relative_to(root) and not LEFT_OUT.intersection(aim.relative_to(root).parts)
+        if inside or not aim.exists():
+            relative = not os.path.isabs(os.readlink(path))
+            os.symlink(os.readlink(path) if relative or not inside else self.place.root / aim.relative_to(root), target)
+        elif aim.is_file():
+            self._file(aim, target)
+        elif aim.is_dir():
+            around = any(one.is_relative_to(aim) for one in self.entered)  # a copy of it would hold itself
+            take = self.link if around or self._large(aim) else self._folder
+            take(aim, target)
+        else:
+            self._lack(path)
+
+    def _file(self, path, target):
+        size = path.stat().st_size
+        fits = size <= LARGE_BYTES and self.bytes + size <= self.most_bytes
+        if path.suffix != ".py" and (self.files >= COPIED_FILES or not fits and not _cloned(path, target)):
+            self.link(path, target)
+            return
+        if fits or path.suffix == ".py":
+            shutil.copy2(path, target)
+            self.bytes += size
+        self.files += 1
+
+    def _folder(self, path, target):
+        if not os.access(path, os.R_OK | os.X_OK):
+            self._lack(path)
+        elif path in self.open_folders or not self._large(path):
+            self.copy(path, target)
+        else:
+            self._shell(path, target)
 
     def link(self, path, target):
-        os.symlink(path, target)
-        self.place.linked.append(self._name(path))
+        """A link to what `path` is in the read-only mount of all files; without such a mount, nothing, unless this user
+        may not write there anyway."""
+        if self._mounts or _is_read_only(path):
+            os.symlink(self._in_mount(path) if self._mounts else os.path.realpath(path), target)
+            self.place.linked.append(self._name(path))
+        else:
+            self._lack(path)
+
+    @cached_property
+    def _mounts(self):
+        """Whether this system lets the guard of the ranks mount something read-only."""
+        os.makedirs(os.path.join(self.folder, ORIGINALS), exist_ok=True)
+        tried = subprocess.run([sys.executable, "-I", GUARD, "mounts"], env={**os.environ, COPY: self.folder},
+                               capture_output=True)
+        if tried.returncode:
+            os.rmdir(os.path.join(self.folder, ORIGINALS))
+        return not tried.returncode
+
+    def _in_mount(self, path):
+        return f"{self.folder}/{ORIGINALS}{os.path.realpath(path)}"
 
     def _lack(self, path):
         self.place.left_out.append(self._name(path))
@@ -188,8 +245,7 @@ class _Copier:
                 except OSError:
                     continue
                 total += size if size <= LARGE_BYTES else 0
-            if files > FOLDER_FILES or total > FOLDER_BYTES or (
-                    files + self.files > COPIED_FILES or total + self.bytes > COPIED_BYTES):
+            if files > FOLDER_FILES or files + self.files > COPIED_FILES or total + self.bytes > self.most_bytes:
                 return True
         return False
 
@@ -201,8 +257,36 @@ class _Copier:
             self.link(path, target)
         elif sum(one.is_dir() and not one.is_symlink() for one in entries) <= LOOKED_THROUGH:
             self.copy(path, target)
-        else:
+        elif self._mounts:
             target.mkdir()
-            for one in entries:
-                os.symlink(one.path, target / one.name)
+            shell_of(path, target, self._in_mount(path))
             self.place.linked.append(self._name(path))
+        else:
+            self._lack(path)
+
+
+def shell_of(path, target, prefix):
+    """Fill the folder `target` with links to the entries of `path`, which has the name `prefix` in the mount."""
+    for entry in os.scandir(path):
+        os.symlink(f"{prefix}/{entry.name}", os.path.join(target, entry.name))
+
+
+def _is_read_only(path):
+    """Whether this user cannot write to a file, or to anything in a folder."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return True
+    return os.path.isfile(path) and not os.access(path, os.W_OK)
+
+
+def _cloned(path, target):
+    """Whether the file system could copy a file without copying its blocks."""
+    if not sys.platform.startswith("linux"):
+        return False
+    with open(path, "rb") as source, open(target, "xb") as copy:
+        try:
+            fcntl.ioctl(copy.fileno(), FICLONE, source.fileno())
+        except OSError:
+            os.unlink(target)
+            return False
+    shutil.copystat(path, target)
+    return True

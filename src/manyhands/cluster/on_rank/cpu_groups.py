@@ -9,7 +9,8 @@ import os
 import re
 import sys
 
-from manyhands.cluster.on_rank.stack import is_user_file, text_of_running_call
+from manyhands.cluster.on_rank.running_call import text_of_running_call
+from manyhands.cluster.on_rank.stack import is_user_file
 
 _LISTENING = re.compile(r"/manyhands/(cluster/on_rank|rehearsal)/")
 NAMES = set()  # the groups' names, for the life of the process

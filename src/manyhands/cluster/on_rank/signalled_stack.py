@@ -14,7 +14,8 @@ import time
 
 from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, innermost_of, is_user_file
 
-SIGNAL = signal.SIGUSR2
+# one that scripts do not use: SIGUSR1 and SIGUSR2 are what Slurm and submitit send to have a checkpoint written
+SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 ANSWER_S = 0.5
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x([0-9a-f]+)", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)

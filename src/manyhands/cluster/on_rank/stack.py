@@ -5,8 +5,6 @@ import contextlib
 import functools
 import gc
 import inspect
-import itertools
-import linecache
 import os
 import re
 import sys
@@ -15,6 +13,8 @@ import threading
 import time
 import weakref
 from pathlib import Path
+
+from manyhands.cluster.on_rank.running_call import text_of_running_call
 
 _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
                            for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -255,18 +255,3 @@ def _name_in_text(frame):
     except (SyntaxError, AttributeError):  # no text, or another thing than a call: an operator, a loop
         return None
     return getattr(called, "attr", None) or getattr(called, "id", None)
-
-
-def text_of_running_call(frame):
-    """What is written where `frame` is, as far as Python's positions and the file's text are known; else None."""
-    if not hasattr(frame.f_code, "co_positions"):  # Python 3.10
-        return None
-    line, end_line, start, end = next(
-        itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
-    )
-    if None in (line, end_line, start, end):
-        return None
-    lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][start:]
-    return b"".join(lines).decode(errors="replace")

@@ -1,0 +1,77 @@
+"""Optimisers that hold a part of the model's weights, laid one behind the other, and not its parameters (ZeRO by hand):
+which numbers of which parameters these are. They are recognised by their values before the first step."""
+
+
+class FlatParts:
+    """What the optimisers of one rank hold, and the gradients they got since these were last taken."""
+
+    def __init__(self):
+        self._places, self._pieces = {}, {}  # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
+
+    def holds(self, optimizer):
+        """Whether this optimiser holds parts of the model."""
+        return any(self._places.get(id(part)) for part in _of(optimizer))
+
+    def note(self, optimizer, parameters):
+        """Note the gradients that this optimiser gets, of parts of the model's `parameters`, {name: parameter}."""
+        for part in _of(optimizer):
+            if id(part) not in self._places:
+                self._places[id(part)] = places(part, parameters)
+            if part.grad is not None:
+                numbers = part.grad.detach().reshape(-1).float().cpu()
+                for name, begin, count, at in self._places[id(part)]:
+                    self._pieces.setdefault(name, []).append((begin, numbers[at:at + count].clone()))
+
+    def take(self):
+        pieces, self._pieces = self._pieces, {}
+        return pieces
+
+
+def _of(optimizer):
+    return [part for group in optimizer.param_groups for part in group["params"]]
+
+
+def places(part, parameters):
+    """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part holds numbers of. A
+    number that occurs once in the model tells where it comes from; parameters with no such number are left out."""
+    import torch
+
+    if any(hasattr(parameter, "to_local") for parameter in parameters.values()):
+        return []
+    flat = {name: parameter.detach().reshape(-1).float() for name, parameter in parameters.items()}
+    whole, numbers = torch.cat(list(flat.values())), part.detach().reshape(-1).float()
+    values, counts = whole.unique(return_counts=True)
+    rare = torch.isin(numbers, values[counts == 1]).nonzero().flatten().tolist()
+    begins, begin = {}, 0
+    for name, one in flat.items():
+        begins[name], begin = begin, begin + one.numel()
+    found, at = [], 0
+    for place in rare:
+        if place < at:
+            continue
+        source = int((whole == numbers[place]).nonzero()[0])
+        name = next(name for name in reversed(begins) if begins[name] <= source)
+        first = max(at, place - (source - begins[name]))
+        begin = source - begins[name] - (place - first)
+        count = min(flat[name].numel() - begin, numbers.numel() - first)
+        if not numbers[first:first + count].equal(flat[name][begin:begin + count]):
+            return []
+        found.append((name, begin, count, first))
+        at = first + count
+    return found
+
+
+def put_together(pieces, sizes):
+    """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces of all ranks. Those
+    that the ranks do not hold whole are left out."""
+    import torch
+
+    whole, holders = {}, {}
+    for name, size in sizes.items():
+        gradient, holder = torch.zeros(size), torch.full((size,), -1)
+        for rank, of_rank in enumerate(pieces):
+            for begin, numbers in of_rank.get(name, []):
+                gradient[begin:begin + len(numbers)], holder[begin:begin + len(numbers)] = numbers, rank
+        if bool((holder >= 0).all()):
+            whole[name], holders[name] = gradient, holder
+    return whole, holders

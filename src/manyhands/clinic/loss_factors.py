@@ -1,0 +1,76 @@
+"""What the ranks multiply their losses by before they call backward, and each rank's part of the global mean."""
+
+import math
+
+CLOSE = 1e-4  # factors of a loss that count as the same
+
+
+def loss_scale(backwards, ranks=0):
+    """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
+    the one call with all of them would be. None where it is not known."""
+    each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
+    if each is None and by_terms(found):
+        return found[0][0] / found[0][1] * sum(terms for _, terms in found)
+    return each if each in (1.0, None) else each * len(backwards)
+
+
+def scale_of_each(backwards, ranks=0):
+    """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
+    found = [factor for factor, _ in factors(backwards, ranks)]
+    if not _same(found):
+        return None
+    return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
+
+
+def factors(backwards, ranks=0):
+    """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by, and of how many terms
+    it is; empty where that is not known of each of them."""
+    found = []
+    for one in backwards:
+        loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
+        if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
+            return []
+        if loss["reduction"] == "sum" and one["value"] == loss["value"]:
+            return []  # a sum as it is: one process would take it over all rows, or would divide it
+        mean = loss["value"] / (loss["terms"] if loss["reduction"] == "sum" else 1)
+        found.append((one["value"] / mean, loss["terms"]))
+    return found
+
+
+def by_terms(found):
+    """Whether `factors` weight each term of all backward calls alike: sums that are divided by one number."""
+    return _same([factor / terms for factor, terms in found])
+
+
+def _same(numbers):
+    return bool(numbers) and all(map(math.isfinite, numbers)) and (
+        max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
+
+
+def _sum_of(backward, ranks):
+    """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
+    losses = backward["losses"]
+    total, unknown = sum(loss["value"] or 0.0 for loss in losses), {"reduction": "none"}
+    if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
+        return unknown
+    factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
+    close = [factor for factor in factors if abs(backward["value"] / total / factor - 1) < CLOSE]
+    if not close or close[0] == 1 and ranks == len(losses):
+        return unknown  # the latter: the sum, or `ranks` times the mean
+    value = total if close[0] in (1, ranks) else total / len(losses)
+    return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
+
+
+def shares(backwards, rows):
+    """By rank: its part of the global mean. By the terms of its losses where these are seen, else by its rows."""
+    terms = []
+    for of_rank in backwards:
+        each = [one["losses"][0]["terms"] for one in of_rank
+                if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
+        known = each and len(each) == len(of_rank) and (len(set(each)) == 1 or by_terms(factors(of_rank)))
+        terms.append(sum(each) if known else None)
+    if any(not count for count in terms):
+        terms = [len(of_rank) for of_rank in rows]
+    if any(not count for count in terms):
+        terms = [1] * len(rows)
+    return [count / sum(terms) for count in terms]

@@ -1,0 +1,145 @@
+"""The mistakes among ranks that hold parts of one model: what they hold copies of must get the same gradient, and what
+they compute together must give the same loss."""
+
+import math
+
+from manyhands.clinic.dtensor_parts import twins
+from manyhands.clinic.evidence import COARSE, TOLERANCE, apart, fit
+from manyhands.clinic.rule import Finding, rule
+
+NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
+NEAR = 0.02  # factors that differ by less are the same
+NORMS = ("LayerNorm", "RMSNorm")  # their weights begin as ones, but on the ranks of a group they are copies
+
+
+@rule
+def copies_of_sharded(evidence):
+    """Parameters of a sharded model (FSDP2, DTensor) that get different gradients on ranks that hold the same part: on
+    ranks with the same rows, or only on ranks whose rows differ, so that these ranks' gradients are not averaged."""
+    for number in range(evidence.count if evidence.sharded else 0):
+        given, names, copies, own = evidence.of(number, "given"), list(evidence.first["start"]), {}, []
+        least, rows = NOTHING * _length(given[0]), evidence.steps[number].rows
+        for name in names:
+            for group in twins(_cut_now(evidence, number, name)):
+                unlike = [rank for rank in group[1:] if _differ(
+                    given[rank].get(name), given[group[0]].get(name), evidence.tolerance, least)]
+                if any(rows[rank] == rows[group[0]] for rank in unlike):
+                    copies.setdefault(name, group)
+                elif unlike and name not in own:
+                    own.append(name)
+        if copies:
+            ranks = next(iter(copies.values()))
+            return [Finding("copies", {"names": list(copies), "step": number + 1, "ranks": ranks})]
+        if len(own) == len(names):
+            return [Finding("own", {"step": number + 1, "remedy": "no data parallel"})]
+        if own:
+            remedy = "no data parallel" if set(own) & set(evidence.sharded) else "not sharded"
+            return [Finding("part own", {"names": own, "of": len(names), "remedy": remedy})]
+    return []
+
+
+def parts_held(evidence, number, step):
+    """The finding on ranks whose optimisers each hold a part of the parameters, and got that part of the rank's own
+    gradient, or of the gradient of one process with a factor of that rank; or None."""
+    holders = getattr(step, "holders", None)
+    if holders is None or len(holders.unique()) < 2:
+        return None
+    parts = [(rank, holders == rank) for rank in map(int, holders.unique())]
+    own = [(fit(step.given[0][part], step.local[rank][part])[1], fit(step.given[0][part], step.right[part])[1])
+           for rank, part in parts if step.local]
+    if own and all(rest < evidence.tolerance < other for rest, other in own):
+        return Finding("own", {"step": number + 1})
+    fits = [fit(step.given[0][part], step.right[part]) for _, part in parts]
+    factors = [factor for factor, _ in fits]
+    if max(rest for _, rest in fits) < evidence.tolerance and max(factors) > (1 + NEAR) * min(factors) > 0:
+        return Finding("own clip", {"factors": factors})
+    return None
+
+
+def _cut_now(evidence, number, name):
+    """By rank: how the gradient of a parameter is cut in a step; empty where not all ranks have one."""
+    cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
+    if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts)):
+        return []
+    return [shard and {**shard, "placements": of_rank[name]} for shard, of_rank in zip(shards, cuts)]
+
+
+def _differ(a, b, tolerance, least):
+    if a is None or b is None or a.shape != b.shape:
+        return a is not b
+    return apart(a, b) > tolerance and float((a.double() - b.double()).norm()) > least
+
+
+def _length(parts):
+    return math.sqrt(sum(float(part.double().norm()) ** 2 for part in parts.values() if part is not None))
+
+
+# -- what the ranks of one group have seen: `seen`, by rank ------------------------------------------------------------
+
+
+@rule
+def different_losses(seen):
+    """Ranks that compute one loss together, from the same rows, must all have it."""
+    for number, of_step in enumerate(_steps(seen)):
+        rows = [[row for call in step["calls"] for row in call["rows"]] for step in of_step]
+        losses = [[loss for backward in step["backwards"] for loss in backward["losses"]] for step in of_step]
+        if not rows[0] or any(one != rows[0] for one in rows[1:]) or len(set(map(len, losses))) > 1:
+            continue
+        for of_ranks in zip(*losses):
+            values = [loss["value"] for loss in of_ranks]
+            if None not in values and len({loss["terms"] for loss in of_ranks}) == 1 and (
+                    max(values) - min(values) > _tolerance(seen) * max(map(abs, values))):
+                return [Finding("part losses", {"losses": values, "step": number + 1, "ranks": _numbers(seen)})]
+    return []
+
+
+@rule
+def copies_in_group(seen):
+    """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same gradient."""
+    names = [name for name, part in seen[0]["start"].items() if all(
+        name in other["start"] and apart(other["start"][name], part) == 0 for other in seen)
+        and (_varies(part) or seen[0]["kinds"].get(name, "").endswith(NORMS))]
+    return _unlike(seen, [[(rank, name) for rank in range(len(seen))] for name in names])
+
+
+@rule
+def tied_copies(seen):
+    """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the same gradient."""
+    pairs = []
+    for rank, one in enumerate(seen):
+        for name, part in one["start"].items():
+            if "Embedding" in one["kinds"].get(name, "") and _varies(part):
+                pairs += [[(rank, name), (other, its)] for other, of_rank in enumerate(seen) if other != rank
+                          for its, numbers in of_rank["start"].items() if its != name and apart(numbers, part) == 0]
+    return _unlike(seen, pairs)
+
+
+def _unlike(seen, copies):
+    """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
+    for number, of_step in enumerate(_steps(seen)):
+        least = NOTHING * max(_length(step["given"]) for step in of_step)
+        found = [places for places in copies if any(
+            _differ(of_step[rank]["given"].get(name), of_step[places[0][0]]["given"].get(places[0][1]),
+                    _tolerance(seen), least) for rank, name in places[1:])]
+        if found:
+            names = list(dict.fromkeys(name for places in found for _, name in places))
+            ranks = sorted({_numbers(seen)[rank] for places in found for rank, _ in places})
+            return [Finding("copies", {"names": names, "step": number + 1, "ranks": ranks})]
+    return []
+
+
+def _steps(seen):
+    """Of each step that all ranks have taken: what each has noted."""
+    return zip(*(one["steps"] for one in seen))
+
+
+def _numbers(seen):
+    return [one["rank"] for one in seen]
+
+
+def _tolerance(seen):
+    return TOLERANCE.get(next((str(part.dtype) for part in seen[0]["start"].values()), ""), COARSE)
+
+
+def _varies(part):
+    return part.numel() > 1 and bool((part != part[0]).any())

@@ -1,0 +1,51 @@
+"""Which ranks send what, and in which groups, in the steps that were written down."""
+
+from manyhands.clinic.messages import sums_gradients
+
+MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
+
+
+def sizes_of(visit, rank):
+    return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
+
+
+def messages_of(visit, rank):
+    return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
+
+
+def groups_of_sums(visit, rank, most=MOST):
+    """The groups over which a rank sums most of its parameters' gradients, the largest first."""
+    steps, sizes = visit.seen[rank]["steps"], set(sizes_of(visit, rank).values())
+    total, count = sum(sizes_of(visit, rank).values()), {}
+    for message in messages_of(visit, rank):
+        bucket = len(message["shape"] or ()) < 2 or message["numel"] in sizes  # and no gradient of activations
+        if sums_gradients(message) and (bucket or message["native"] or message["of"]):
+            count[message["ranks"]] = count.get(message["ranks"], 0) + message["numel"]
+    found = [group for group, numel in count.items() if numel >= most * total * len(steps)]
+    return sorted(found, key=len, reverse=True)
+
+
+def groups_inside(visit, rank):
+    """{group: calls} of what a rank's model sends in its forward."""
+    found = {}
+    for message in messages_of(visit, rank):
+        several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
+        if several and message["phase"] == "forward":
+            found.setdefault(message["ranks"], set()).add(message["call"])
+    return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
+
+
+def first_inside(visit, rank, group):
+    """(call, shape) of the first message of this group in forward: a sum of rows, or an exchange of rows before it."""
+    return next(((message["call"], message["shape"]) for message in messages_of(visit, rank)
+                 if (message["ranks"], message["phase"]) == (group, "forward") and message["numel"] > 1), ("", None))
+
+
+def stages(visit):
+    """The groups of ranks that are stages of one pipeline: those that send each other messages."""
+    found = []
+    for rank in range(visit.ranks):
+        group = {rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None)}
+        joined = [other for other in found if other & group]
+        found = [other for other in found if other not in joined] + [group.union(*joined)]
+    return [sorted(group) for group in found]

@@ -1,0 +1,63 @@
+"""What is written in a program's text where a frame is."""
+
+import ast
+import dis
+import functools
+import itertools
+import linecache
+
+
+def text_of_running_call(frame):
+    """What is written where `frame` is, as far as Python's positions and the file's text are known; else None. Python
+    3.10 has no positions, so there it is a call or None."""
+    if not hasattr(frame.f_code, "co_positions"):
+        return _by_its_place_in_the_line(frame)
+    line, end_line, start, end = next(
+        itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
+    )
+    if None in (line, end_line, start, end):
+        return None
+    lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    return b"".join(lines).decode(errors="replace")
+
+
+def _by_its_place_in_the_line(frame):
+    """The call's text: the only one of its line, or the one with as many before it in the text as in the bytecode,
+    which may hold a line several times, as of a `finally`."""
+    written = _calls(frame.f_code.co_filename).get(frame.f_lineno, [])
+    lines, line, places = dict(dis.findlinestarts(frame.f_code)), None, []
+    for one in dis.get_instructions(frame.f_code):
+        line = lines.get(one.offset, line)
+        if one.opname.startswith("CALL") and line == frame.f_lineno:
+            places.append(one.offset)
+    if frame.f_lasti not in places or not written or len(written) > 1 and len(places) % len(written):
+        return None
+    return written[places.index(frame.f_lasti) % len(written)]
+
+
+@functools.lru_cache(maxsize=64)
+def _calls(file):
+    """{line that Python names for a call: [its text, ...]} of a file, in the order in which they are made."""
+    text, found = "".join(linecache.getlines(file)), {}
+    try:
+        nodes = _in_order(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError):
+        return found
+    for node in nodes:
+        starred = any(isinstance(one, ast.Starred) for one in node.args)
+        method = isinstance(node.func, ast.Attribute) and not node.keywords and not starred
+        line = node.func.end_lineno if method else node.lineno
+        found.setdefault(line, []).append(ast.get_source_segment(text, node))
+    return found
+
+
+def _in_order(node):
+    """The calls in a tree: arguments before their call, a condition before what it chooses, a value before its target.
+    """
+    parts = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Assign):
+        parts = [node.value, *node.targets]
+    found = [call for part in parts for call in _in_order(part)]
+    return [*found, node] if isinstance(node, ast.Call) else found
