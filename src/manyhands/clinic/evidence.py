@@ -34,6 +34,7 @@ class Step:
     holders: object = None  # for each number, the rank whose optimiser holds it; None where all hold the same
     gathered: str = ""  # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
     # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not known
+    weighted: bool = False  # whether `scales` come from products (0.5 * loss), and not from quotients
 
 
 class Evidence:
@@ -104,6 +105,7 @@ class Evidence:
         if step.scales:
             step.right = sum(share * part / scale
                              for share, part, scale in zip(step.shares, step.local, step.scales))
+        step.weighted = all(one.get("weighted") for of_rank in self.of(number, "backwards") for one in of_rank)
         step.plain = sum(step.local) / self.ranks
         step.gathered = self._gathered(number, step)
         if step.gathered == "whole":

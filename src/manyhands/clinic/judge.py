@@ -93,7 +93,7 @@ def _gradient(evidence):
         factor = _factor(step, fits[0][0])
         # what adds up over several backward calls may be divided afterwards
         divided = step.undivided is not False and abs(factor * step.parts - 1) < NEAR
-        lengths.append((1.0 if divided else factor, step.scales, getattr(step, "gathered", "")))
+        lengths.append((1.0 if divided else factor, step))
     return _length(evidence, lengths)
 
 
@@ -105,21 +105,22 @@ def _factor(step, fitted):
 
 
 def _length(evidence, lengths):
-    """Mistakes in the length of the gradient, [(factor, scales, gathered)]. The script may scale its loss, or the
-    gradients, or one to undo the other: the product counts, where the loss's part is known. A factor that changes from
-    step to step is no division: the script sets the length itself. So it may do where its loss is not known, or where
-    one step alone was compared: "own length", a remark."""
+    """Mistakes in the length of the gradient, [(factor, step)]. The script may scale its loss, or the gradients, or one
+    to undo the other: the product counts, where the loss's part is known. A factor that changes from step to step is no
+    division: the script sets the length itself. So it may do where its loss is not known or has a weight (0.5 * loss),
+    or where one step alone was compared: "own length", a remark."""
     n, wrong = len(givers(evidence)), []
     counts = {n, evidence.ranks, evidence.ranks // n} - {1}  # with tensor parallelism there are fewer parts than ranks
-    for factor, scales, gathered in lengths:
-        if abs(factor - 1) < NEAR or scales is None and (gathered or abs(factor / n - 1) < NEAR):
+    for factor, step in lengths:
+        if abs(factor - 1) < NEAR or step.scales is None and (step.gathered or abs(factor / n - 1) < NEAR):
             continue  # the latter: a sum of losses that may have been divided before; a remark
-        wish = scales[0] if scales and max(scales) - min(scales) < NEAR * scales[0] else 1.0
+        wish = step.scales[0] if step.scales and max(step.scales) - min(step.scales) < NEAR * step.scales[0] else 1.0
         key = next((key for count in sorted(counts) for key, wanted in (("sum", count), ("divided twice", 1 / count))
                     if abs(factor / wanted - 1) < NEAR), None)
+        key = "own length" if key == "divided twice" and step.weighted and abs(factor / wish - 1) < NEAR else key
         if key or abs(factor / wish - 1) >= NEAR:
-            key = key or (None if scales and len(lengths) > 1 else "own length")
-            wrong.append(("gathered" if gathered and key == "divided twice" else key, factor))
+            key = key or (None if step.scales and len(lengths) > 1 else "own length")
+            wrong.append(("gathered" if step.gathered and key == "divided twice" else key, factor))
     if not wrong or max(factor for _, factor in wrong) / min(factor for _, factor in wrong) > 1 + NEAR:
         return []
     key, factor = wrong[0]

@@ -257,7 +257,8 @@ class Observer(End):
                 if self.recording:
                     losses, scalar = self.losses.take(), tensors if isinstance(tensors, torch.Tensor) else None
                     value = float(scalar.detach()) if scalar is not None and scalar.numel() == 1 else None
-                    self.backwards.append({"losses": losses, "value": value})
+                    weighted = type(getattr(scalar, "grad_fn", None)).__name__ == "MulBackward0"
+                    self.backwards.append({"losses": losses, "value": value, "weighted": weighted})
 
         torch.autograd.backward = observed
 

@@ -62,6 +62,10 @@ def test_the_factor_of_the_loss_counts_too():
         return step([gradient * loss * MEAN] * 4, local, scales=[loss] * 4)
 
     assert keys(scaled(0.25, 1)) == ["divided twice"]
+    product = evidence(scaled(0.25, 1), scaled(0.25, 1))
+    for one in product.steps:
+        one.weighted = True  # 0.25 * loss, and not loss / 4
+    assert judge.mistakes(product) == [] and [one.key for one in judge.elsewhere(product)] == ["own length"]
     assert keys(scaled(4, 1)) == ["sum"]
     assert keys(scaled(0.25, 4)) == []  # divided first, then summed
     assert keys(scaled(0.7, 1)) == []  # a weight that somebody wants
