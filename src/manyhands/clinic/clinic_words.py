@@ -215,6 +215,10 @@ REMARKS = {
                   "{rows}. So the outputs differ by {percent}, and the weights are not those of one process. "
                   "torch.nn.SyncBatchNorm (on GPUs) or another norm makes them so; with enough rows on each rank "
                   "many leave it as it is.",
+    "own buffers": "{k} buffers differ between the ranks as forward begins in step {step}: {names}. "
+                   "DistributedDataParallel was made to broadcast them, but it leaves that out after a forward in "
+                   "which its synchronisation is switched off, as by no_sync or in Lightning's manual optimisation. "
+                   "Broadcast them before you evaluate, or use torch.nn.SyncBatchNorm.",
     "mixes rows": "The model's output for a row depends on the other rows: with all {rows} rows at once it differs by "
                   "{percent}. So no number of ranks gives the weights of one process.",
     "summed": "The gradients are summed over the ranks, {factor:g} times the mean. That is right if the loss was "
@@ -276,7 +280,7 @@ REMARKS = {
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
 REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03", "06"), "mixes rows": ("06",),
-              "DataParallel": ("03", "06"), "noise": (), "few cores": (),
+              "own buffers": ("06",), "DataParallel": ("03", "06"), "noise": (), "few cores": (),
               "undivided parts": ("06", "17")}
 UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {

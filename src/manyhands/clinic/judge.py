@@ -281,11 +281,25 @@ def _drift(evidence):
 
 @rule
 def _buffers(evidence):
-    """Buffers that differ as forward begins, in every step but the first: no broadcast ever makes them the same."""
-    names = None
+    """Buffers that nothing is to make the same."""
+    return [] if _broadcasts(evidence) else _apart_as_forward_begins(evidence, "buffers")
+
+
+def own_buffers(evidence):
+    """The remark on buffers that DistributedDataParallel is to broadcast and does not, as [Finding]."""
+    return _apart_as_forward_begins(evidence, "own buffers") if _broadcasts(evidence) else []
+
+
+def _broadcasts(evidence):
+    return bool((evidence.first.get("ddp") or {}).get("broadcasts"))
+
+
+def _apart_as_forward_begins(evidence, key):
+    """Buffers that differ as forward begins, in every step but the first."""
+    names, first = None, None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
-        differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
         if buffers[0]:
-            names = differ if names is None else names & differ
-    return [Finding("buffers", {"names": sorted(names), "step": 2})] if names else []
+            differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
+            names, first = (differ, number) if names is None else (names & differ, first)
+    return [Finding(key, {"names": sorted(names), "step": first + 1})] if names else []

@@ -35,6 +35,7 @@ class Observer(End):
         self.done, self.steps, self.models, self.names, self.stride = 0, [], [], {}, 1
         self.start, self.sharded, self.copy, self.seed, self.wrapper = {}, {}, None, None, ""
         self.missed = ""  # the first exception of what could not be noted
+        self.broadcasts = False  # whether a DistributedDataParallel was made that broadcasts buffers
         self.in_ddp = {}  # id of a parameter -> whether it was to be trained when a DistributedDataParallel was made
         self.parameters, self.low, self.local, self.flat = {}, False, {}, False
         self.begin, self.begins, self.ends = {}, {}, {}  # the weights as this step began; digests by number of the step
@@ -110,6 +111,7 @@ class Observer(End):
         @functools.wraps(make)
         def observed(wrapper, module, *args, **kwargs):
             make(wrapper, module, *args, **kwargs)
+            self.broadcasts |= wrapper.broadcast_buffers
             self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
 
         DistributedDataParallel.__init__ = observed

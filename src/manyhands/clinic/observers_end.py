@@ -50,7 +50,7 @@ class End:
             "seed": self.seed, "models": len(self.models), "sharded": self.sharded, "stride": self.stride,
             "wrapper": self.wrapper, "scaled": self.losses.scaled, "flat": self.flat, "low": self.low,
             "loader": self.loaders.facts(), "splits": self.loaders.split_facts(),
-            "ddp": {"made": bool(self.in_ddp), "unfrozen": [
+            "ddp": {"made": bool(self.in_ddp), "broadcasts": self.broadcasts, "unfrozen": [
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 

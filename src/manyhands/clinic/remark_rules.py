@@ -1,7 +1,7 @@
 """What the evidence means, and is no mistake: remarks, each with what was measured."""
 
 from manyhands.clinic.evidence import apart, finite
-from manyhands.clinic.judge import elsewhere, undivided_parts, untold
+from manyhands.clinic.judge import elsewhere, own_buffers, undivided_parts, untold
 from manyhands.clinic.rule import Finding
 
 
@@ -25,6 +25,7 @@ def remarks(evidence):
         found.append(Finding("not tried: no copy", {}))
     found += undivided_parts(evidence)
     found += elsewhere(evidence)
+    found += own_buffers(evidence)
     if disagree(evidence):
         found.append(Finding("two measures", {"apart": tried(evidence)}))
     if untold(evidence):
