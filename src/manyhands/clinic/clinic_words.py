@@ -71,15 +71,13 @@ MISTAKES = {
     "mean of means": (
         "A mean of means",
         "The ranks' shares of the batch are {shares}, and their gradients are averaged as if these were the same. In "
-        "step "
-        "{step} that is {percent} away from the gradient of the mean over all terms.",
+        "step {step} that is {percent} away from the gradient of the mean over all terms.",
         "Sum what the loss is a mean of: take the loss as a sum, all_reduce the number of terms, and divide by it.",
         ("01",)),
     "sum": (
         "The gradients are summed, not averaged",
         "The gradient that the optimiser got is {factor:.3g} times that of one process with the rows of all {n} "
-        "ranks: the "
-        "same as a rate {factor:.3g} times as high.",
+        "ranks: the same as a rate {factor:.3g} times as high.",
         "Divide by the number of ranks: op=ReduceOp.AVG, hvd.Average. If the higher rate is what you want, write it "
         "where the rate is set.", ("01", "17")),
     "divided twice": (
@@ -125,8 +123,7 @@ MISTAKES = {
     "other": (
         "The gradient is not that of one process",
         "In step {step} the gradient that an optimiser got is {percent} away from that of one process with the rows "
-        "of all "
-        "ranks. None of the mistakes that the clinic knows explains it.",
+        "of all ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
     "shifted rows": (
         "Ranks train on the same rows, some steps apart",
@@ -232,15 +229,12 @@ REMARKS = {
     "not tried: stopped": "The script had to be stopped before its model was run on all rows at once.",
     "not tried: no step": "There was no whole step to run in one process.",
     "not tried: several models": "The script calls several models, or parts of one, in a step: they were not run on "
-                                 "all "
-                                 "rows at once.",
+                                 "all rows at once.",
     "not tried: inputs": "What goes into the model has no rows, or depends on what is trained: it was not run on all "
-                         "rows "
-                         "at once.",
+                         "rows at once.",
     "not tried: fails": "The model's copy could not be run on all rows at once: {error}",
     "not tried: other output": "A copy of the model, with the weights of rank 0, gave another output than the ranks "
-                               "did "
-                               "(by {percent}): it keeps something between calls, or the ranks began differently.",
+                               "did (by {percent}): it keeps something between calls, or the ranks began differently.",
     "scaled by parameter": "In step {step} all ranks got the same gradient. For each parameter it points where that of "
                            "one process does, but its length differs, by factors between {least} and {most}: each "
                            "parameter's gradient is clipped or scaled separately. That is a choice of the script and "
@@ -263,19 +257,16 @@ REMARKS = {
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is one rank only: nothing to compare with. Ask for more with --ranks.",
     "DataParallel": "nn.DataParallel is one process with a thread for each GPU; without a GPU it does nothing. It "
-                    "was run "
-                    "as one process. DistributedDataParallel is its successor.",
+                    "was run as one process. DistributedDataParallel is its successor.",
     "stand-in": "{words}",
     "linked": "The script ran in a copy, and in that copy what is large is a link to the original: {files}. What the "
               "script writes into a linked folder, it writes into the original.",
     "left out": "The copy of the script's repository lacks what cannot be copied (pipes, sockets, devices, unreadable "
                 "files): {files}.",
     "few cores": "The ranks waited for a core for {percent} of their time ({cores} cores here): times say little "
-                 "about a "
-                 "machine where each rank has its own.",
+                 "about a machine where each rank has its own.",
     "input": "{percent} of a step goes by in waiting for the next batch. num_workers of the DataLoader, or less to "
-             "do for "
-             "each row, would help.",
+             "do for each row, would help.",
     "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
@@ -285,14 +276,11 @@ REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03"
 UNKNOWN = "Not determined"  # a verdict that begins so is none
 VERDICTS = {
     "same": "Yes. In each of {steps} steps all ranks had the same weights, and the gradient was that of one process "
-            "with "
-            "the same {rows} rows.",
+            "with the same {rows} rows.",
     "same but": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the gradient "
-                "was "
-                "the mean over all {rows} rows. But see the remarks.",
+                "was the mean over all {rows} rows. But see the remarks.",
     "sharded": "Yes. The parameters are sharded; in each of {steps} steps the gradient was that of one process with "
-               "the "
-               "same weights and the same {rows} rows.",
+               "the same weights and the same {rows} rows.",
     "sharded untold": "Not determined: the parameters are sharded, and the model could not be run on all rows in one "
                       "process, so the gradients were not compared.",
     "undivided parts": "As far as it can be told: in each of {steps} steps all ranks had the same weights, and the "
