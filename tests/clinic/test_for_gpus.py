@@ -21,6 +21,7 @@ TRAIN = """
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
+    assert dist.device_mesh.DeviceMesh(device_type="cuda", mesh=[0, 1]).size() == 2
     assert torch.cuda.device_count() == dist.get_world_size() == 2 and torch.cuda.current_device() == dist.get_rank()
     assert sys.argv[1:] == ["--lr", "0.1"] and open("data/rows.txt").read() == "64"
     torch.manual_seed(dist.get_rank())
