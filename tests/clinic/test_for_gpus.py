@@ -17,6 +17,7 @@ TRAIN = """
     from torch import nn
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from lib.width import WIDTH
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # torch.jit compiles its module
 
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
