@@ -152,6 +152,14 @@ def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_pat
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 
 
+def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_shown(repository, capsys, tmp_path):
+    (repository / "two.py").write_text("import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n    sys.exit()\n")
+    assert main(["clinic", "two.py", "--ranks", "2", "--as-it-is", "--output", str(tmp_path / "page.html")]) == 3
+    said = capsys.readouterr().out
+    assert "Not determined: no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
+    assert "two GPUs are needed" in said and "Nothing was found" not in said
+
+
 @pytest.mark.parametrize(("words", "script", "arguments", "ranks", "env"), [
     ("torchrun --nnodes=1 --nproc-per-node 2 --rdzv-backend c10d t.py --lr 1", "t.py", "--lr 1", 2, {}),
     ("python -m torch.distributed.launch --nproc_per_node=4 t.py", "t.py", "", 4, {"MANYHANDS_RANK_OPTION": "--local-rank"}),
