@@ -17,6 +17,7 @@ TRAIN = """
     from torch import nn
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     from lib.width import WIDTH
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # torch.jit compiles its module
 
     class Noise(nn.Module):
         def forward(self, x):
@@ -25,6 +26,7 @@ TRAIN = """
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.cuda.set_device(device)
     dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
+    assert dist.device_mesh.DeviceMesh(device_type="cuda", mesh=[0, 1]).size() == 2
     assert torch.cuda.device_count() == dist.get_world_size() == 2 and torch.cuda.current_device() == dist.get_rank()
     assert sys.argv[1:] == ["--lr", "0.1"] and open("data/rows.txt").read() == "64"
     torch.manual_seed(dist.get_rank())
@@ -175,6 +177,14 @@ def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_pat
     assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
     assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
+
+
+def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_shown(repository, capsys, tmp_path):
+    (repository / "two.py").write_text("import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n    sys.exit()\n")
+    assert main(["clinic", "two.py", "--ranks", "2", "--as-it-is", "--output", str(tmp_path / "page.html")]) == 3
+    said = capsys.readouterr().out
+    assert "Not determined: no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
+    assert "two GPUs are needed" in said and "Nothing was found" not in said
 
 
 @pytest.mark.parametrize(("words", "script", "arguments", "ranks", "env"), [

@@ -129,8 +129,7 @@ MISTAKES = {
     "other": (
         "The gradient is not that of one process",
         "In step {step} the gradient that an optimiser got is {percent} away from that of one process with the rows "
-        "of all "
-        "ranks. None of the mistakes that the clinic knows explains it.",
+        "of all ranks. None of the mistakes that the clinic knows explains it.",
         "Compare gradients rank by rank, as the units do.", ("01", "06")),
     **MISTAKES_OF_DATA,
     "gathered": (
@@ -259,7 +258,8 @@ REMARKS = {
     "straggler": "The ranks are asleep for between {least} and {most} of their time: the others wait for rank {rank}.",
     "horovod bytes": "Horovod's messages are not counted: they do not go through torch.distributed.",
 }
-REMARK_UNITS = {"input": ("00",), "straggler": ("09", "19"), "batch norm": ("03", "06"), "mixes rows": ("06",),
+REMARK_UNITS = {"buffers not sent": ("06",),
+              "input": ("00",), "straggler": ("09", "19"), "batch norm": ("03", "06"), "mixes rows": ("06",),
               "DataParallel": ("03", "06"), "noise": (), "few cores": (),
               "undivided parts": ("06", "17")}
 UNKNOWN = "Not determined"  # a verdict that begins so is none

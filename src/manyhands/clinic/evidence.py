@@ -248,3 +248,14 @@ def fit(given, wanted):
         return 0.0, float("inf")
     factor = float(given @ wanted) / length
     return factor, float((given - factor * wanted).norm() / given.norm())
+
+
+def buffers_apart(evidence):
+    """The buffers that differ as forward begins, in every step from the second on, and the number of the first."""
+    names = first = None
+    for number in range(1, evidence.count):
+        buffers = evidence.of(number, "buffers")
+        if buffers[0]:
+            differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
+            names, first = (differ, number + 1) if names is None else (names & differ, first)
+    return sorted(names or ()), first

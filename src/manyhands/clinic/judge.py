@@ -2,7 +2,7 @@
 
 from manyhands.clinic.part_rules import copies_of_sharded, parts_held
 from manyhands.clinic.data_rules import data_mistakes, givers
-from manyhands.clinic.evidence import apart, fit
+from manyhands.clinic.evidence import apart, buffers_apart, fit
 from manyhands.clinic.rule import Finding, rule
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
@@ -325,16 +325,6 @@ def _drift(evidence):
 @rule
 def _buffers(evidence):
     """No broadcast was asked for, so the buffers differ."""
-    names = [] if (evidence.first.get("ddp") or {}).get("sends buffers") else buffers_apart(evidence)
-    return [Finding("buffers", {"names": names, "step": 2})] if names else []
-
-
-def buffers_apart(evidence):
-    """The buffers that differ as forward begins, in every step but the first: no broadcast makes them the same."""
-    names = None
-    for number in range(1, evidence.count):
-        buffers = evidence.of(number, "buffers")
-        differ = {name for name in buffers[0] if len({str(of_rank.get(name)) for of_rank in buffers}) > 1}
-        if buffers[0]:
-            names = differ if names is None else names & differ
-    return sorted(names or ())
+    names, step = buffers_apart(evidence)
+    wrong = names and not (evidence.first.get("ddp") or {}).get("sends buffers")
+    return [Finding("buffers", {"names": names, "step": step})] if wrong else []

@@ -1,7 +1,7 @@
 """What the evidence means, and is no mistake: remarks, each with what was measured."""
 
-from manyhands.clinic.evidence import apart, finite
-from manyhands.clinic.judge import buffers_apart, elsewhere, undivided_parts, untold
+from manyhands.clinic.evidence import apart, buffers_apart, finite
+from manyhands.clinic.judge import elsewhere, undivided_parts, untold
 from manyhands.clinic.rule import Finding
 
 
@@ -27,8 +27,8 @@ def remarks(evidence):
     found += elsewhere(evidence)
     if disagree(evidence):
         found.append(Finding("two measures", {"apart": tried(evidence)}))
-    if (evidence.first.get("ddp") or {}).get("sends buffers") and buffers_apart(evidence):
-        found.append(Finding("buffers not sent", {"names": buffers_apart(evidence)}))
+    if (evidence.first.get("ddp") or {}).get("sends buffers") and buffers_apart(evidence)[0]:
+        found.append(Finding("buffers not sent", {"names": buffers_apart(evidence)[0]}))
     if untold(evidence):
         found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:

@@ -142,8 +142,8 @@ def _meshes(dist, device_mesh):
         return init(of_cpus(device_type), *args, **kwargs)
 
     @functools.wraps(begin)
-    def __init__(mesh, device_type, *args, **kwargs):
-        begin(mesh, of_cpus(device_type), *args, **kwargs)
+    def __init__(self, /, device_type, *args, **kwargs):
+        begin(self, of_cpus(device_type), *args, **kwargs)
 
     def of_group(group, device_type, *args, **kwargs):
         return from_group(group, of_cpus(device_type), *args, **kwargs)

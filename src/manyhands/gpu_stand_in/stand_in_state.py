@@ -45,8 +45,12 @@ def for_scripts(owner, name, answer):
 
 
 def replace(owner, name, new, original=None):
-    """Put the function `new` in the place of `owner.name`, under that name."""
+    """Put the function `new` in the place of `owner.name`, under that name; torch.jit takes it for what it replaces."""
+    from torch.jit import _builtins
+
     original = original or getattr(owner, name, None)
+    if operator := _builtins._find_builtin(original):
+        _builtins._register_builtin(new, operator)
     for about in ("__module__", "__name__", "__qualname__", "__doc__"):
         if hasattr(original, about):
             setattr(new, about, getattr(original, about))

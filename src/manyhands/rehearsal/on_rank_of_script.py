@@ -7,8 +7,10 @@ ended by itself leaves FOLDER/RANK.end, with the error's text if there was one. 
 a rank ends after so many steps of optimizers, and FOLDER/RANK.whole says how many events it had before the last.
 """
 
+import atexit
 import os
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -49,10 +51,20 @@ def main():
             ended = _text(problem, script)
         if not ended:
             recorder.stop()
+            _end_as_python_does()
         Path(f"{base}.end").write_text(ended)
     if ended:
         print(ended, file=sys.stderr, flush=True)
-        os._exit(1)  # other ranks may wait for this one: what is left of torch.distributed is not waited for
+    sys.stdout.flush()
+    # What is left of torch.distributed is not waited for: other ranks may wait for this one, and a process group that
+    # is freed here joins its threads, which may wait for Python's lock.
+    os._exit(bool(ended))
+
+
+def _end_as_python_does():
+    """Wait for the script's threads, and do what it has left to be done at its end."""
+    threading._shutdown()  # as multiprocessing ends its processes
+    atexit._run_exitfuncs()
 
 
 def _end_after(steps, recorder, base):

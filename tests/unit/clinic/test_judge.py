@@ -362,6 +362,15 @@ def order(sampler, epoch, drawn, shuffle=True, replicas=4):
             "length": len(drawn), "order": drawn}
 
 
+def test_buffers_that_differ_are_a_mistake_unless_ddp_was_made_to_broadcast_them():
+    found = evidence(*[step([MEAN] * 4, LOCAL)] * 3)
+    facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}  # a second optimiser's step has none
+    found.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
+    assert [(one.key, one.values["step"]) for one in judge.mistakes(found)] == [("buffers", 3)]
+    found.first["ddp"] = {"sends buffers": True}
+    assert judge.mistakes(found) == []
+
+
 def test_a_sampler_that_is_not_told_the_epoch():
     right = step([MEAN] * 4, LOCAL)
     assert keys(right, orders=[order(0, 0, [3, 1, 2]), order(0, 0, [3, 1, 2])]) == ["set_epoch"]

@@ -1,6 +1,8 @@
 """The stacks of a rank that cannot report, because C++ in it holds Python's lock: it writes them down on a signal.
 
-Python's faulthandler does that without the lock, and needs no right to look into a different process.
+Python's faulthandler does that without the lock, and needs no right to look into a different process. It reads the
+frames as they are, and while a thread runs they may be half made: a signal to a rank at work has ended its process
+(SIGSEGV, seen with Python 3.13). So only a process that rests gets the signal.
 """
 
 import contextlib
@@ -17,6 +19,7 @@ from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, inne
 # one that scripts do not use: SIGUSR1 and SIGUSR2 are what Slurm and submitit send to have a checkpoint written
 SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 ANSWER_S = 0.5
+GLANCES, GLANCE_S = 5, 0.02  # a process that rests may run for a moment
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x([0-9a-f]+)", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
 _kept = []  # the file, which must stay open
@@ -31,14 +34,19 @@ def write_on_signal(path):
 
 
 def processor_s(pid):
-    """The processor time of a process so far; OSError if it has gone."""
+    """The processor time so far of a process whose main thread rests; OSError if it runs, or the process has gone."""
     import psutil
 
     try:
-        times = psutil.Process(pid).cpu_times()
+        process = psutil.Process(pid)
+        for _ in range(GLANCES):
+            if process.status() != psutil.STATUS_RUNNING:  # it runs, or waits for a core
+                times = process.cpu_times()
+                return times.user + times.system
+            time.sleep(GLANCE_S)
     except psutil.Error as gone:
         raise ProcessLookupError(str(gone)) from None
-    return times.user + times.system
+    raise BlockingIOError(f"process {pid} is at work")
 
 
 class Outside:
@@ -75,33 +83,31 @@ class Outside:
 
 
 class SignalledStack:
-    """Looks at one rank from a different process on its machine. `send()` sends it the signal, `cpu_s()` is its
-    processor time so far; both raise OSError if it has gone."""
+    """Looks at one rank from a different process on its machine. `send()` sends it the signal; `cpu_s()` is its
+    processor time so far, and raises OSError if it is not to be sent one."""
 
     def __init__(self, path, send, cpu_s):
         self._path, self._send, self._cpu_s, self._before = path, send, cpu_s, None
 
     def look(self):
-        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank does not answer.
-
-        The name of the call is "" where only the learner's line can tell. A rank is known to wait from the second look
-        on."""
+        """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank is at work, is looked at
+        for the first time, or does not answer. The name of the call is "" where only the learner's line can tell."""
         try:
             now, cpu = time.monotonic(), self._cpu_s()
+            before, self._before = self._before, (now, cpu)
+            if before is None or cpu - before[1] >= IDLE_SHARE * max(1e-3, now - before[0]):
+                return None
             frames = self._frames()
         except (OSError, ValueError):
             return None
         users = [number for number, (path, *_) in enumerate(frames) if is_user_file(path)]
         if not users:  # it has not begun, or runs nothing of the learner's
             return None
-        before, self._before = self._before, (now, cpu)
-        idle = before is not None and cpu - before[1] < IDLE_SHARE * max(1e-3, now - before[0])
         name = communication_name([(path, function) for path, _, function in frames[:users[0]]])
         lines = [{"file": os.path.basename(path), "path": path, "line": line, "function": function}
                  for path, line, function in (frames[number] for number in reversed(users))]
-        waits = idle and name is not None
-        call = {"call": name, **innermost_of(lines)}
-        return {"blocked": waits, "key": repr(frames), "call": call if waits else None, "lines": lines}
+        call = {"call": name, **innermost_of(lines)} if name is not None else None
+        return {"blocked": name is not None, "key": repr(frames), "call": call, "lines": lines}
 
     def _frames(self):
         """[(path, line, function), ...] of the main thread, innermost first."""
