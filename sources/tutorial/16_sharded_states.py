@@ -594,8 +594,8 @@ settle("16-root", root_only)
 # <details><summary>How to read it</summary>
 #
 # * *DDP* holds $5 \psi$, not 4: its buckets are a second copy of the gradients, until you pass `gradient_as_bucket_view=True`.
-# * *ZeroRedundancyOptimizer* deals out whole parameters, with their moments. It all-reduces gradients as DDP does, then broadcasts the new weights: 2.25, where ZeRO-1 needs 1.5.
-# * *Each block* is stage 3, with a few layers whole at a time.
+# * *ZeroRedundancyOptimizer* distributes whole parameters, with their moments. It all-reduces gradients as DDP does and then broadcasts the new weights, so it sends 2.25, where ZeRO-1 needs 1.5. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank 0 saves.
+# * *Each block* is stage 3, with a few layers whole at a time. `full_tensor()` and a full state dict are all-gathers, so all ranks must call them, even if only rank 0 saves.
 # * *No reshard* (`reshard_after_forward=False`) keeps what forward has gathered until backward: one gather less. That is stage 2's traffic, and its memory.
 # * *Root only* has all weights, all gradients and a copy of these whole at once. (A root keeps its weights from forward to backward if you say nothing.)
 # * *bf16* halves what is gathered; gradients are added up in float32, and the shards that Adam works on are float32. After two steps its weights are off by less than 0.01, but by more than $10^{-5}$.
