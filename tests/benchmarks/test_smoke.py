@@ -22,6 +22,7 @@ COMMANDS = {
     "attendees": (["benchmarks", "attendees", "--people", "1"], "| log out |"),
     "memory": (["benchmarks", "memory", "00"], "| 00 | lab |"),
     "clinic": (["benchmarks", "clinic", "by_hand"], "| by_hand | (right) | yes |"),
+    "public": (["benchmarks", "clinic", "nano_gpt"], "| nano_gpt | (right) | yes |"),
     "predicted": (["benchmarks", "predicted", "06"], "| 06_train.py | 6 |"),
     "rehearsal": (["benchmarks", "rehearsal"], "rehearsal ended"),
     "ladders": (["benchmarks.ladders", "big_batch"], "big_batch "),

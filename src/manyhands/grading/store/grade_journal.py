@@ -7,6 +7,7 @@ and with the reason why it was given.
 import fcntl
 import json
 import secrets
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ FIRST = "first grade"
 RESUBMITTED = "another submission was handed in"
 CHANGED = "the solution or its checks have changed"
 AGAIN = "graded again, as was asked"
+LEFT_BEHIND_S = 2  # a process that a killed batch has just forked may keep its lock for a moment
 
 
 class Busy(RuntimeError):
@@ -35,11 +37,11 @@ class Journal:
         """Within it no other process writes here; `Busy` if one does.
         Gives the open file of the lock, to be closed in forks."""
         with open(self.folder / "lock", "a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to "
-                           "end.") from None
+            until = time.monotonic() + LEFT_BEHIND_S
+            while not _locked(file):
+                if time.monotonic() > until:
+                    raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to end.")
+                time.sleep(0.05)
             for left in self.folder.rglob(".new-*"):  # by a process that was killed
                 left.unlink(missing_ok=True)
             yield file
@@ -108,3 +110,12 @@ def same(one, other):
             (line["check"], line["name"], line["status"], line["points"]) for line in grade["criteria"]
         ]
     return essence(one) == essence(other)
+
+
+def _locked(file):
+    """Whether this process has the lock of a file now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
