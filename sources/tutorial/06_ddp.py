@@ -693,7 +693,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # <details><summary>What all ranks must call together, although it does not look like it</summary>
 #
 # * **The forward of a DDP model with buffers** (batch norm) broadcasts them. If rank 0 validates alone through `ddp`, it waits for ranks that never arrive. Therefore, validate on all ranks, or through `ddp.module`.
-# * **Leaving a loop** is one decision of all ranks. If each rank stops early by the loss of its own rows, or skips a batch whose loss is not finite, some ranks leave and the others wait in their next backward. Sum the losses, or a flag, with `all_reduce`, and let every rank decide by the sum.
+# * **Leaving a loop** is one decision of all ranks. If each rank stops early by its local loss, or skips a batch whose loss is not finite, some ranks leave and the others wait in their next backward. Sum the losses, or a flag, with `all_reduce`, and let every rank decide by the sum.
 # * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU with NCCL, and a tensor in them is unpickled on the GPU of its sender. Therefore, move such tensors to the CPU first.
 # * **Gathering a sharded state**, such as `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16), needs every rank, even if only rank 0 saves the result.
 # </details>

@@ -1,8 +1,8 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
-from manyhands.clinic.part_rules import copies_of_sharded, parts_held
 from manyhands.clinic.data_rules import data_mistakes, givers
 from manyhands.clinic.evidence import apart, buffers_apart, fit
+from manyhands.clinic.part_rules import copies_of_sharded, parts_held
 from manyhands.clinic.rule import Finding, rule
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much

@@ -4,13 +4,14 @@ ranks may be data parallel. Only such groups can be compared with one process.""
 from dataclasses import dataclass, field
 
 from manyhands.clinic import judge
-from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.data_rules import data_mistakes
-from manyhands.clinic.evidence import Evidence, apart, fit, vector
-from manyhands.clinic.rule import Finding
-from manyhands.clinic.sent_groups import (MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of,
-                                              stages)
 from manyhands.clinic.dtensor_parts import cut_groups
+from manyhands.clinic.evidence import Evidence, apart, fit, vector
+from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
+from manyhands.clinic.rule import Finding
+from manyhands.clinic.sent_groups import (
+    MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of, stages,
+)
 
 DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
 TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean

@@ -63,14 +63,14 @@ def ring(machine, ranks, apart, n_bytes):
 
 def all_reduce(machine, way, clocks, n_bytes):
     """The clocks of the replicas, an array [data], after an all-reduce of `n_bytes` that they come to at `clocks`."""
-    ranks, one = len(clocks), link(machine, way.data, way.split)
+    one = link(machine, way.data, way.split)
     if way.all_reduce == "tree":
         return calls.tree(clocks, n_bytes, one)
     if way.all_reduce == "halving and doubling":
         return calls.halving_doubling(clocks, n_bytes, one)
     if way.all_reduce == "parameter servers" and way.servers:
         return calls.parameter_server(clocks, n_bytes, one, way.servers)
-    return clocks.max() + (_together_s(machine, way, way.all_reduce, n_bytes) if ranks > 1 else 0.0) + 0 * clocks
+    return clocks.max() + (_together_s(machine, way, way.all_reduce, n_bytes) if len(clocks) > 1 else 0.0) + 0 * clocks
 
 
 def can(machine, way, name):
