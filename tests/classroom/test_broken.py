@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 import time
 
 import nbformat
@@ -261,3 +263,27 @@ def test_a_gradebook_that_cannot_be_used_is_named_in_a_sentence(classroom, spoil
         path.rename(path.with_name("gradebook.old"))
     code, said = classroom.command("export", "90")
     assert code == 0 and ",ada," in said
+
+
+KILLED_WHILE_IT_WRITES = """
+import os, signal, sqlite3, sys
+book = sqlite3.connect(sys.argv[1], isolation_level=None)
+book.execute("PRAGMA cache_size = 1")  # what is written goes to the file before it is committed
+book.execute("BEGIN")
+book.execute("DELETE FROM grade")
+book.execute("CREATE TABLE more (text TEXT)")
+book.executemany("INSERT INTO more VALUES (?)", [["x" * 4000]] * 50)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("command", ["release", "grade", "feedback", "export"])
+def test_what_a_killed_process_wrote_in_part_is_taken_back(classroom, command):
+    classroom.collected("ada", classroom.lab.handed_in())
+    assert classroom.command("grade", "90")[0] == 0
+    path, marks = classroom.folder / "gradebook.db", classroom.marks()
+    subprocess.run([sys.executable, "-c", KILLED_WHILE_IT_WRITES, path])
+    assert path.with_name("gradebook.db-journal").stat().st_size > 0
+    code, said = classroom.command(command, "90")
+    assert code == 0, said
+    assert classroom.marks() == marks and marks

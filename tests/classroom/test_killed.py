@@ -45,7 +45,9 @@ def batch(room, log):
         with open(log, "a") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        os._exit(room.command("grade", "90")[0])
+        code, shown = room.command("grade", "90")
+        os.write(1, shown.encode())
+        os._exit(code)
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
     return process

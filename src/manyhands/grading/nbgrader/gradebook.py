@@ -74,8 +74,11 @@ def _database_errors_in_words(path):
 
 
 def _refuse_foreign(path):
-    """nbgrader would add its tables to the database of another program."""
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+    """nbgrader would add its tables to the database of another program.
+
+    The file is opened for writing, because SQLite first takes back what a killed process has written only in part.
+    """
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as database:
         tables = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "alembic_version" not in tables:
         raise GradebookError(UNREADABLE.format(path=path, reason="it is the database of another program"))
