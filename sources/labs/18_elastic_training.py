@@ -350,8 +350,10 @@ show(faulty_life)
 
 # %% tags=["solution"] grade_id="life"
 def life(folder, until: int, batch) -> torch.nn.Module:
-    """Train up to step `until`, going on from the newest checkpoint in the folder; every rank
-    returns the network, with the weights of a training that was never stopped."""
+    """Train up to step `until`, going on from the newest checkpoint in the folder.
+
+    Every rank returns the network, with the weights of a training that was never stopped.
+    """
     ### BEGIN SOLUTION
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)

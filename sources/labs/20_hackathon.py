@@ -226,8 +226,8 @@ show(faulty_sparse_step)
 # %% tags=["solution"] grade_id="sparse"
 def sparse_step(weights: torch.Tensor, gradient: torch.Tensor, kept: torch.Tensor,
                 count: int, rate: float) -> None:
-    """Change `weights`, in place, by the mean over the ranks of the `count` numbers that each
-    of them sends; `kept` keeps the others."""
+    """Change `weights`, in place, by the mean over the ranks of the `count` numbers that
+    each of them sends; `kept` keeps the others."""
     ### BEGIN SOLUTION
     world = dist.get_world_size()
     kept += gradient
