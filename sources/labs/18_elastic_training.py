@@ -320,9 +320,9 @@ def faulty_life(folder, until, batch):
 def evidence(life, folder, until):
     def batch(step):
         steps.append(step)
-        torch_step = torch.Generator().manual_seed(step)
-        return (torch.randn(24, 64, generator=torch_step, dtype=torch.float64),
-                torch.randint(10, (24,), generator=torch_step))
+        draw = torch.Generator().manual_seed(step)
+        return (torch.randn(24, 64, generator=draw, dtype=torch.float64),
+                torch.randint(10, (24,), generator=draw))
 
     steps = []
     weights = life(folder, until, batch).weight.flatten()[:3].tolist()
@@ -331,9 +331,11 @@ def evidence(life, folder, until):
 
 def show(life):
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        for folder, until in ((one, 12), (one, 20), (other, 20)):
+        for name, folder, until in (("first life", one, 12), ("second life", one, 20),
+                                    ("never stopped", other, 20)):
             for rank, ended in enumerate(in_ranks(evidence, life, folder, until, ranks=2)):
-                print("rank", rank, *(ended.value or [ended.error or ended.killed_by]))
+                print(f"{name:<13} rank {rank}:",
+                      *(ended.value or [ended.error or ended.killed_by]))
 
 
 show(faulty_life)

@@ -38,13 +38,14 @@ def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
 
 
 def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
-    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns a list with the `Outcome` of each rank.
+    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome` of each rank.
 
-    Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster can try a few lines of
-    distributed code. `torch.distributed` is initialised before the call and left to end with the process.
+    Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster can try a few lines
+    of distributed code. `torch.distributed` is initialised before the call and ends with the process.
     """
     with tempfile.TemporaryDirectory() as folder:
-        return _ended([_begun(_on_rank, (function, args, f"file://{folder}/store", rank, ranks)) for rank in range(ranks)], limit_s)
+        calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
+        return _ended([_begun(_on_rank, call) for call in calls], limit_s)
 
 
 def _on_rank(function, args, store, rank, ranks):
