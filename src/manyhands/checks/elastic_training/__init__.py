@@ -314,6 +314,5 @@ def life(function):
             lives.append([one.value for one in outcomes])
         made = [[steps for _, steps, _ in ranks] for ranks in lives]
         report.judge("steps", [second_life.steps_problem(lives, stops)], made)
-        apart = second_life.ranks_problem(lives)
-        report.judge("ranks", [apart], [[weights[:50] for _, _, weights in ranks] for ranks in lives], atol=1e-9)
+        report.judge("ranks", [second_life.ranks_problem(lives)], [stops, second_life.from_rank_0(lives)], atol=1e-9)
         report.judge("weights", [second_life.weights_problem(lives, stops, own)], [ranks[0][2][:50] for ranks in lives], atol=1e-9)

@@ -90,6 +90,11 @@ def _in_words(steps):
     return f"steps {steps[0]} to {steps[-1]}" if steps and steps == list(range(steps[0], steps[-1] + 1)) else f"steps {steps}"
 
 
+def from_rank_0(lives):
+    """How far the weights of each rank are from rank 0's at the end of each life; -1 where they cannot be compared."""
+    return [[_apart(weights, ranks[0][2]) if len(weights) == len(ranks[0][2]) != 0 else -1.0 for *_, weights in ranks] for ranks in lives]
+
+
 def ranks_problem(lives):
     for number, ranks in enumerate(lives, 1):
         for rank, (_, _, weights) in enumerate(ranks):
