@@ -20,7 +20,6 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
         ("hangs", "rendezvous", "a ring by hand needs `dist.batch_isend_irecv`"),
     ],
     "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "Two neighbours that send to each other can hang even with `isend`")],
-    "notebooks/18_elastic_training.ipynb": [("remark", QUEUED, "call `torch.cuda.synchronize()` before reading the clock")],
     "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around the step")],
     "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from anyone, as a server does")],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
