@@ -73,8 +73,6 @@ up_bias, down_bias = drawn(16), drawn(8)
 # * Cut $A$ by **columns**, a *column-parallel layer*: rank $r$ computes some columns of $x A$, complete. It needs the whole $x$.
 # * Cut $B$ by **rows**, a *row-parallel layer*: rank $r$ multiplies some columns of its input by the rows that belong to them. That gives a *summand* of the whole $y$.
 #
-# (`nn.Linear` keeps the transpose: there the columns of $A$ are rows of `weight`.)
-#
 # **Predict.** Four ranks each have 4 of the 16 columns of $A$, and the 4 rows of $B$ with the same numbers. Between the layers there is gelu. Every rank wants the whole $y$.
 
 # %%
@@ -117,14 +115,14 @@ if rank == 0:
 # %% [markdown]
 # ## f and g
 #
-# Now backward. Every rank computes the same loss from the same $y$, and it is *one* loss: it counts once. (In `manyhands.functions`, unit 11, N losses count N times; so a pair of functions of their own is needed.) Megatron-LM (Shoeybi et al. 2019) calls them f and g:
+# In backward, every rank computes the same loss from the same $y$, so it counts once. (In `manyhands.functions` of unit 11, N losses count N times.) Megatron-LM (Shoeybi et al. 2019) has two functions for this, f and g:
 #
 # | | stands | forward | backward |
 # |---|---|---|---|
 # | **f**, `copy_to` | where $x$ enters the columns | x as it is | all-reduce |
 # | **g**, `reduce_from` | where the summands leave the rows | all-reduce | the gradient as it is |
 #
-# Each is the other one turned round. We run the two layers with both, then without f.
+# We run the two layers with both, then without f.
 #
 # **Predict.** Without f, which gradients differ from those of one process?
 
@@ -253,7 +251,7 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# Two forward and two backward, each of a whole activation: rows x places x width. That is the bill of tensor parallelism, for every block and every step. It does not fall with more ranks, and hardly anything is left to do while they wait.
+# There are two forward and two backward, each of a whole activation (rows x places x width), in every block and every step. This bill does not fall with more ranks, and hardly anything is left to do while they wait.
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
@@ -321,12 +319,12 @@ settle("15-places", in_part)
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** This unit takes two sittings. When you come back to a new kernel, run the cells from the top to this one, and go on here.
+# > **A good place to stop.** This unit takes two sittings. In a new kernel, run the cells from the top to this one, and go on here.
 
 # %% [markdown]
 # ## One program, five layouts
 #
-# So far every cut was written into the program. Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
+# So far every cut was written into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
 # sums away a dimension that is cut, the ranks along its axis have summands, and these are added up. `manyhands.mesh` is this idea, small; inside are f and g.
 
 # %% tags=["setup"]
@@ -409,7 +407,7 @@ settle("15-large", lambda: cheapest(64))
 # *Data parallel* sums the gradients of its weights: 128 + 64, whatever the batch, and the loss. *Model parallel* sums $y$, batch x 4. *Both* sums half of each. *Inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, as all four ranks do all the work. So the bill is one thing, and work and memory are others: both cuts together quarter the work.
 # </details>
 #
-# Who holds what? Each rank stands at its place on the mesh; grey is the whole tensor, the colour is what the rank has. We cut a tensor of places to see it, and ask the ledger what is summed at $h$ and at $y$.
+# The next picture shows what each rank holds, with the whole tensor in grey. The ledger says what is summed at $h$ and at $y$.
 
 # %%
 # %%px
@@ -560,7 +558,7 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # Each of q, k and v takes the whole input for itself: three f, and each sums in backward. By hand one f stood before all three. The mended plan makes a DTensor of the norm's output, once; then the three gradients are added as `Partial`, and summed together. A right result says nothing about the bill.
 # </details>
 #
-# Sequence parallel is a plan, too. Here is its trap: layers give back plain tensors unless told otherwise, and the residual adds a DTensor.
+# Sequence parallel is a plan, too. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
 
 # %%
 # %%px
@@ -675,7 +673,7 @@ if rank == 0:
     print(f"{weight.placements}; as one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# A quarter of each matrix on each rank. Of `up` both cuts fall on dimension 0, and tp's came first: `_StridedShard` remembers that, or `full_tensor()` would join the pieces in the wrong order.
+# Each rank has a quarter of each matrix. Both cuts of `up` fall on dimension 0, and tp's came first. `_StridedShard` remembers this, so that `full_tensor()` joins the pieces in the right order.
 #
 # ## The same in TensorFlow
 #
@@ -834,7 +832,7 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then 100 steps. There are tokens of four kinds, each with a function of its own to learn, 16 on each rank in a step. The capacity is 5: four for each expert, and one to spare.
+# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. With 16 tokens on a rank, a capacity of 5 leaves one to spare.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -878,7 +876,7 @@ for balanced in (0, 0.3):
 #
 # ## When, and what it costs
 #
-# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** with it costs no more bytes and saves memory. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** saves memory for the same bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
 #
 # **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA) several heads of queries share one of keys and values. Then the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
 #
