@@ -24,7 +24,8 @@ def vocabulary(name, seed):
 
 def _tried(function, members, group, times, seed):
     size, me, draw = len(members), members.index(dist.get_rank()), random.Random(seed)
-    tensor, width, words, places = drawn(draw.randrange(2**31)), draw.randint(3, 6), size * draw.randint(2, 4), 2 * size + draw.randint(2, 4)
+    tensor, width, words, places = drawn(draw.randrange(2**31)), draw.randint(3, 6), size * draw.randint(2, 4), size * draw.randint(2, 4)
+    # places divide by the ranks, so two sums send as many bytes as one of both together
     h, head, slope = times * tensor(places, width), tensor(width, words), tensor(places)
     targets = torch.tensor([draw.randrange(words) for _ in range(places)], device=h.device)
     mine = [shard(words, rank, size) for rank in range(size)]
@@ -58,4 +59,4 @@ def _wrong(scores, targets, mine, me):
              "own sum": parts[me].logsumexp(1) - of_target,
              "forgotten": scores.logsumexp(1) - (of_target - scores.amax(1)), "forgotten back": scores.logsumexp(1) - scores.amax(1) - of_target}
     clamped = sum(part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0] for part, one in zip(parts, mine))
-    return {**found, "not masked": scores.logsumexp(1) - clamped}
+    return {**found, "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1)}

@@ -20,6 +20,8 @@ MISTAKES = {
     ("loss h", "times"): "The gradient of h is {size} times too large: it is summed over ranks that all have the whole of it.",
     ("loss h", "gradient other"): "The gradient of h is not that of one process. The largest score is a constant: does a gradient flow through it? Or is the sum in backward in the wrong place?",
     ("loss head", "gradient other"): "The gradient of the head is not that of one process. The largest score is a constant: does a gradient flow through it? Or is a sum in backward in the wrong place?",
+    ("loss h", "gradient not finite"): "The gradient of h is not finite. The largest score is a constant: does a gradient flow through it, although all_reduce has written into it?",
+    ("loss head", "gradient not finite"): "The gradient of the head is not finite. The largest score is a constant: does a gradient flow through it, although all_reduce has written into it?",
     "loss forward more": "Forward sends more than three numbers for each place. The scores of other ranks are not needed, only their largest one and two sums.",
     "loss backward more": "Backward sends more than a tensor as large as h. The scores of a rank, and the sums, need no sum in backward.",
     "loss backward less": "Backward sends less than a tensor as large as h. Each rank has only a part of the gradient of h, and the parts must be added.",
