@@ -401,7 +401,7 @@ for name, way in {"plain": block, "full": full, "selective": selective}.items():
 # ## The first and the last stage
 #
 # The first stage of a language model also has the embedding, and the last one has the head. Both are matrices of words times width. The embedding only looks up rows, so it takes memory but hardly any time. The head multiplies every place by its whole matrix. We compare it with a
-# block by the number of weights, since each weight takes part in one multiplication for each place.
+# block by the number of weights, since each weight takes part in one multiplication for each place. (This leaves out the scores of attention.)
 
 # %%
 width, hidden, keys, words = 4096, 14336, 1024, 128256  # of Llama 3 8B, with 32 blocks

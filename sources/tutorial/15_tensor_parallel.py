@@ -754,7 +754,7 @@ for name, places in (("in order", in_order), ("both ends", both_ends)):
           f"{sum(map(max, steps))} of them")
 
 # %% [markdown]
-# With more ranks the ring in order approaches twice the time of the ring with both ends, which Llama 3 and `context_parallel` use.
+# With many ranks, the order takes almost twice as long. Llama 3 and `context_parallel` give each rank both ends.
 #
 # **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the places for a cut of the heads, each rank computes its heads with all places, and one more all-to-all brings the places back. All ranks then have equally much to do, with a causal mask, too.
 
