@@ -403,7 +403,7 @@ check.choose(choose)
 # The head of a language model gives a score for each word of the vocabulary, so these scores are its largest tensor. Cut the head by columns, and each rank has the scores of some words only. The
 # cross-entropy of a place is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the word that follows. Usually the largest score is subtracted from all of them first, as `exp` overflows otherwise.
 #
-# The function below computes this with two small sums, and never gathers the scores. It runs without an error, all ranks return the same numbers, and a network that is trained with it learns something.
+# The function below computes this with two small sums, and never gathers the scores. It runs without an error, and all ranks return the same numbers.
 
 # %%
 # %%px --setup
