@@ -11,13 +11,14 @@ from manyhands.checks import Report, seed
 from manyhands.checks.ddp import (
     batch_file,
     batch_file_verdicts,
+    fine_tuning_verdicts,
     silent_verdicts,
     verdicts,
 )
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "broadcast", "buckets", "bug", "flight", "hooks", "job", "no_sync", "sampler"]
+__all__ = ["HINTS", "broadcast", "buckets", "bug", "fine_tuning", "flight", "hooks", "job", "no_sync", "sampler"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
@@ -138,7 +139,23 @@ def bug(cluster, training):
         report.judge("weights", map(verdicts.weights_problem, itertools.count(), answers), values, atol=verdicts.ATOL)
 
 
-# ------------------------------------------------------------------ 8: a batch file
+# ------------------------------------------------------------------ 8: find the bugs of a fine-tuning
+
+def fine_tuning(cluster, function):
+    """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and a scheduler, as a single process does it."""
+    with check("fine-tuning", cluster) as report:
+        answers = report.on_ranks("ddp.fine_tuning", "fine_tuning", function, seed())
+        first, of_this_seed = answers[0], _sample(answers[0]["serial"][0])
+        for name, problem, values in (
+                ("rates", fine_tuning_verdicts.rates_problem,
+                 [[fine_tuning_verdicts.same_rates(answer, first), len(set(answer["rates"] or ())) > 1, fine_tuning_verdicts.of_one_rank(answer), of_this_seed]
+                  for answer in answers]),
+                ("layers", fine_tuning_verdicts.layers_problem, [[fine_tuning_verdicts.same_layers(answer, first), of_this_seed] for answer in answers]),
+                ("labels", fine_tuning_verdicts.labels_problem, [list(map(_sample, answer["got"])) for answer in answers])):
+            report.judge(name, [problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+
+
+# ------------------------------------------------------------------ 9: a batch file
 
 def job(text):
     """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a job of two nodes and of more."""
