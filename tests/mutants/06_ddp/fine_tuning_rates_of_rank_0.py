@@ -1,7 +1,7 @@
 """All ranks get the loss of rank 0, so they agree, but one quarter of the labels decides.
 
 fails: fine-tuning/rates, fine-tuning/labels
-shows: follow from the loss of rank 0 alone
+shows: or the loss of one rank, which goes on falling
 points: 17
 """
 # %% grade_id="fine-tuning"

@@ -11,10 +11,10 @@ from manyhands.checks import Report, seed
 from manyhands.checks.ddp import (
     batch_file,
     batch_file_verdicts,
-    fine_tuning_verdicts,
     silent_verdicts,
     verdicts,
 )
+from manyhands.checks.ddp import fine_tuning_verdicts as tuning
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
@@ -145,14 +145,15 @@ def fine_tuning(cluster, function):
     """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and a scheduler, as a single process does it."""
     with check("fine-tuning", cluster) as report:
         answers = report.on_ranks("ddp.fine_tuning", "fine_tuning", function, seed())
-        first, of_this_seed = answers[0], _sample(answers[0]["serial"][0])
-        for name, problem, values in (
-                ("rates", fine_tuning_verdicts.rates_problem,
-                 [[fine_tuning_verdicts.same_rates(answer, first), len(set(answer["rates"] or ())) > 1, fine_tuning_verdicts.of_one_rank(answer), of_this_seed]
-                  for answer in answers]),
-                ("layers", fine_tuning_verdicts.layers_problem, [[fine_tuning_verdicts.same_layers(answer, first), of_this_seed] for answer in answers]),
-                ("labels", fine_tuning_verdicts.labels_problem, [list(map(_sample, answer["got"])) for answer in answers])):
-            report.judge(name, [problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        first = answers[0]
+        seeded = _sample(first["serial"][0])  # what ranks have in common does not depend on the seed by itself
+        agreed = all(tuning.same_rates(answer, first) for answer in answers)
+        values = [[tuning.same_rates(answer, first), len(set(answer["rates"] or ())) > 1, tuning.of_one_rank(answer), seeded] for answer in answers]
+        report.judge("rates", [tuning.rates_problem(rank, answer, first, agreed) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        values = [[tuning.same_layers(answer, first), seeded] for answer in answers]
+        report.judge("layers", [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        values = [list(map(_sample, answer["got"])) for answer in answers]
+        report.judge("labels", [tuning.labels_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 9: a batch file

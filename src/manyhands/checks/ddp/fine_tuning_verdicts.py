@@ -14,14 +14,16 @@ def of_one_rank(answer):
     return next((rank for rank, rates in enumerate(answer["own"]) if rates == answer["rates"]), None)
 
 
-def rates_problem(rank, answer, first):
-    """What is wrong with the rates after each epoch that the loop of this rank has returned."""
+def rates_problem(rank, answer, first, agreed):
+    """What is wrong with the rates after each epoch that the loop of this rank has returned. `agreed`: whether all ranks have returned the same ones."""
     rates, epochs = answer["rates"], answer["epochs"]
     if rates is None or len(rates) != epochs:
         got = "something else" if rates is None else f"{len(rates)} numbers"
         return {"rank": rank, "expected": f"{epochs} rates", "got": got, "mistake": MISTAKES["no rates"]}
     if rates != first["rates"]:
         return {"rank": rank, "expected": f"{first['rates']}, as on rank 0", "got": rates, "mistake": MISTAKES["own rates"]}
+    if not agreed:
+        return None
     if len(set(rates)) == 1:
         return {"rank": rank, "got": rates, "mistake": MISTAKES["rate never lowered"]}
     if of_one_rank(answer) is not None:

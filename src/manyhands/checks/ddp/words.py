@@ -172,7 +172,8 @@ MISTAKES = {
     "no rates": "The loop is to return a list with the rate after each epoch.",
     "own rates": "The ranks have lowered their rates after different epochs, because each scheduler was given the loss of its own rank. Give all of them one number that follows from the labels of all "
                  "ranks: sum with dist.all_reduce before scheduler.step.",
-    "rate never lowered": "The rate was never lowered, although the loss of all ranks stops falling: is scheduler.step called after each epoch, and with the loss of this epoch?",
+    "rate never lowered": "The rate was never lowered, although the loss of all ranks stops falling. Is scheduler.step called after each epoch, and does it get the loss of all ranks, or the loss of one rank, "
+                          "which goes on falling?",
     "rates of one rank": "All ranks have the same rates, but these follow from the loss of rank {rank} alone, which sees a quarter of the labels. Let the scheduler decide by the loss of all ranks.",
     "late layers": "The heads are equal and the first layers are not, so the gradients of the first layer were not averaged. DistributedDataParallel puts its hooks on the parameters that require a gradient "
                    "when the constructor runs; what is unfrozen later, it does not see.",
