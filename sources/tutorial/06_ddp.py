@@ -921,8 +921,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # An all-reduce ends when the last rank has arrived, so a step takes equally long on all ranks, and the slow rank is the one that *waits least*. Measure forward and backward on each rank inside `no_sync`, on GPUs with `torch.cuda.synchronize()` before each look at the
 # clock, and compare the times with `all_gather_object`. In the traces of two ranks, the slower one has the shorter all-reduces.
 #
-# If all ranks are slow, they still agree with each other. For this case, compare with what the GPUs could do. The *model FLOPs utilisation* (MFU) divides the operations that the model needs in a second, about 6 for each parameter and token, by the peak of the GPUs
-# ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)). Unit 19 computes it.
+# If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the operations that the model itself needs in a second, about 6 for each parameter and token, and divide
+# them by the peak of the GPUs ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)). Unit 19 computes it.
 # </details>
 #
 # ## Why not nn.DataParallel
