@@ -410,7 +410,7 @@ check.bug(cluster, "training")
 #
 # This loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label: their
 # `y` is -100, which `cross_entropy` skips, as in language models. The rate is halved after an epoch whose loss has hardly fallen. A rank accumulates the
-# gradients of several micro-batches before each step. The loop runs to its end and its loss falls, but its result depends on the number of ranks.
+# gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of ranks.
 
 # %%
 # %%px --setup

@@ -248,8 +248,8 @@ HINTS = {  # where to look, then nearly the code
         "with the number of steps.",
         "One fault concerns which way the data takes into the network, one which of its two numbers a rank gives to the sampler, and one what the sampler has to know before it is asked again."),
     "06-fine-tuning": (
-        "Take the evidence apart: which numbers differ between ranks, and which agree? A layer that is equal on all ranks had averaged gradients. For what the ranks agree on, compare with one process: "
-        "take one row with a label, and follow its loss into the averaged gradient, for a micro-batch with two labels and for one with eight.",
+        "Compare the two layers. Different rates alone take ranks apart a little, but which layer is much further apart than the other one, and what happens to it between epochs 0 and 1? For the fault that the "
+        "evidence does not show, compare with one process: follow the loss of one label into the averaged gradient, from a micro-batch with two labels and from one with eight.",
         "There is one fault in each of three places: when the model was wrapped, and what required a gradient then; by whose loss the rate is lowered; and what a sum of losses is divided by. In all three, "
         "a rank does by itself what all ranks must do together."),
     "06-job": (
