@@ -21,5 +21,5 @@ first=$!
 worker 1 $((gpus / 2)) $((gpus - 1)) "$@" &
 second=$!
 
-trap 'kill $first $second 2> /dev/null' EXIT # a worker that is left over would wait for the other one forever
+trap 'kill $first $second 2> /dev/null' EXIT # if one worker fails before the two have met, the other one would wait forever
 wait -n && wait $first && wait $second       # until both have ended, or until one has failed

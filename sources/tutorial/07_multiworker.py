@@ -471,7 +471,7 @@ folder.cleanup()
 # wait -n && wait $first && wait $second                       # until both have ended, or until one has failed
 # ```
 #
-# Each worker numbers the GPUs that it sees from 0. The script also takes two free ports. Its last lines matter when a worker fails, because the worker that is left over would otherwise wait in the background and keep its GPUs.
+# Each worker numbers the GPUs that it sees from 0. The script also takes two free ports. Its last lines matter if a worker fails before it has met the other one, for example at an import. The other worker would then wait in the background and keep its GPUs.
 
 # %%
 import os
