@@ -629,12 +629,12 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about what 120 all-reduces reach, because our ranks draw their rows from the same data. The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
+# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and our ranks draw their rows from the same data. The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
 # momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
 #
-# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old, while others train on them and never wait (for example AReaL, Fu et al. 2025). Here the *sample* is
+# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here the *sample* is
 # old, and not the gradient. The gradient of the expected reward needs answers of the newest policy $\pi$. An old sample, drawn with $\pi_{\text{old}}$, is corrected by its **importance weight** $\pi / \pi_{\text{old}}$.
 #
 # Take a policy that chooses one of three answers. There are so few that we can compute expectations exactly, instead of drawing samples:
