@@ -114,17 +114,17 @@ def faulty_gradients(devices, starts, x, layer):
 # %%
 def evidence(split):
     """Where six layers on four devices are computed, by number of device."""
-    number, forward, backward = {name: i for i, name in enumerate(DEVICES)}, [], {}
+    forward, backward = [], {}
 
     def layer(w, x):
         y, i = tf.tanh(x @ w), len(forward)
-        forward.append(number[y.device])
+        forward.append(int(y.device[-1]))  # the name ends in the device's number
 
         @tf.custom_gradient
         def watched(y):
             def passed(upstream):
                 upstream = tf.identity(upstream)
-                backward[i] = number[upstream.device]
+                backward[i] = int(upstream.device[-1])
                 return upstream
             return tf.identity(y), passed
 

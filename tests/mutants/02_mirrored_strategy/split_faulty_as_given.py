@@ -1,7 +1,7 @@
 """Split: the colleague's function as it is, layers dealt one by one and all of backward in one place.
 
 fails: split/placement
-shows: as np.array_split deals them
+shows: a tape for each layer
 points: 11
 runs: split
 """
