@@ -11,7 +11,7 @@
 # * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does;
 # * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
 #
-# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4.
+# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4. There is a marked place to stop in the middle.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
@@ -471,7 +471,11 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 #
 # Someone who may choose the age of each gradient can push the weight like a swing, always in time. In the limit of long delays the safe bound falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time): about 5 % less. Chance is not so mean: with ages drawn from 0 to 8, the weight comes to rest at twice the rate. So take the formula for what it is: the order of magnitude, and the way it falls with the delay.
 # </details>
-#
+
+# %% [markdown]
+# > **A good place to stop.** The first half was about gradients of any age. The second half bounds their age and drops slow workers. In a new kernel, run the cells from the top to this one, and go on here.
+
+# %% [markdown]
 # ## Bounded staleness
 #
 # A worker that is slow for long has very old gradients. **Stale synchronous parallel** puts a bound to that (Ho et al. 2013). The server counts each worker's finished steps, its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest one's. Else it waits. Bound 0 is lockstep, infinity no barrier.
