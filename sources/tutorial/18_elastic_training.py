@@ -654,7 +654,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # Horovod's last release is of 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator, the *lighthouse*, knows by heartbeats which replicas are healthy. If one fails, the others go on without it from the next step on. When it is back, it copies the state from a healthy replica.
 # This works for DDP, for HSDP (a replica is then a whole group of shards, unit 16), for local SGD and for DiLoCo. The `commit`, rollback and regrouping above are its parts.
 #
-# We ran the lines above with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the next step without it, and none of them was restarted. A replica that started late took the state of step 4 from another one and had the same weights from
+# We ran a script with these calls, with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the next step without it, and none of them was restarted. A replica that started late copied the state of another one and had the same weights from
 # then on. torchft is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside
 # the living processes, and looks for slow ranks. It has not been run for this course.
 # </details>
