@@ -1,8 +1,8 @@
 """Each hook has its own place now, and gradients and hooks stay as they were given.
 
-fails: zero2/shards, zero2/freed, zero2/alive
+fails: zero2/freed, zero2/alive
 shows: parameters still have a gradient afterwards
-points: 24
+points: 26
 """
 # %% grade_id="zero2"
 # %%px --setup
