@@ -507,8 +507,8 @@ if rank == 0:
 # %%
 predict("16-root", "fully_shard on the root only: its peak, against each block's, is ...",
         ["lower", "about the same", "at least twice as high"])
-predict("16-hsdp", "fully_shard on 2 x 2 ranks, two replicas of two shards: against four "
-        "shards, a rank sends in a step ...",
+predict("16-hsdp", "FSDP2, 2 replicas of 2 shards: against 4 shards, a rank sends in a "
+        "step ...",
         ["less", "as much", "more"])
 
 # %% tags=["setup"]
