@@ -7,11 +7,12 @@
 # * write the orders of GPipe and 1F1B, and find an order that can never end;
 # * foretell when each event of a step ends, with stages and messages of any cost;
 # * run a stage on send and receive, with micro-batches of different sizes, so that all gradients are those of one process;
-# * cut a network, and choose stages, micro-batches and schedule under a limit of memory and of idle time.
+# * cut a network, and choose stages, micro-batches and schedule under a limit of memory and of idle time;
+# * find what is wrong in an update that runs without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 19.
+# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 21.
 #
-# Only exercise 5 runs on the ranks; its cell begins with `%%px`. All others run in this kernel. A mistake may make the ranks wait for each other: after a few
+# Exercises 5 and 7 run on the ranks, and their cells begin with `%%px`. All others run in this kernel. A mistake may make the ranks wait for each other: after a few
 # seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.
 # Every hint has two steps: run `hint(...)` again for the second.
 
@@ -23,6 +24,8 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %% tags=["setup"]
 # %%px --setup
+import copy
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -310,6 +313,96 @@ def plan(job) -> tuple:
 
 # %% tags=["check"] grade_id="plan-check" points=3
 check.plan(plan)
+
+# %% [markdown]
+# ## 7. Find the bug
+#
+# After the last backward, a stage still has to clip its gradients and to step. The network below begins with a matrix and ends with its transpose, as an embedding and a head do
+# when their weights are tied. Hence the first and the last stage each have a copy of this matrix, `shared`, and `ends` is the group of these two ranks. When `faulty_update` is called,
+# each copy has the gradient of its own use. The function raises no error, and the loss falls.
+
+# %%
+# %%px --setup
+def faulty_update(stage, optimiser, max_norm, shared, ends, group=None):
+    norm = nn.utils.clip_grad_norm_(stage.parameters(), max_norm)
+    if shared is not None:
+        dist.all_reduce(shared.grad, group=ends)
+    optimiser.step()
+    return norm.item()
+
+# %% [markdown]
+# The next cell makes one update with the whole network in one process, and one with four stages. (To keep it short, each rank computes the gradients of all stages and then looks
+# at its own only, so no pipeline has to run.) It prints how far the weights of each stage are from the weights of one process. The gradient of this network has a norm of about 18.
+
+# %%
+# %%px --setup
+ends = dist.new_group([0, 3])
+
+def loss_of(stages, x, y):
+    h = x @ stages[0]["shared"]
+    for stage in stages:
+        h = torch.tanh(h @ stage["weight"])
+    return mse_loss(h @ stages[-1]["shared"].T, y)
+
+def off_by(update, max_norm):
+    torch.manual_seed(0)
+    x, y, matrix, *weights = (torch.randn(6, 6).double() for _ in range(7))
+    stages = [nn.ParameterDict({"weight": nn.Parameter(weight)}) for weight in weights]
+    for end in (0, 3):
+        stages[end]["shared"] = nn.Parameter(matrix.clone())
+    alone = copy.deepcopy(stages)
+    alone[3]["shared"] = alone[0]["shared"]  # one process has one matrix
+    whole = nn.ModuleList(alone)
+    loss_of(alone, x, y).backward()
+    nn.utils.clip_grad_norm_(whole.parameters(), max_norm)
+    torch.optim.SGD(whole.parameters(), lr=0.1).step()
+    loss_of(stages, x, y).backward()
+    mine, right = stages[dist.get_rank()], alone[dist.get_rank()]
+    shared = mine["shared"] if dist.get_rank() in (0, 3) else None
+    update(mine, torch.optim.SGD(mine.parameters(), lr=0.1), max_norm, shared, ends)
+    return max((mine[name] - right[name]).abs().max().item() for name in mine)
+
+# %%
+# %%px
+for max_norm in (100, 1):
+    print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
+
+# %% [markdown]
+# Write the function as it should be. `group` is the group of all stages, and `None` is the world. Other networks have 3 or 2 stages, so count ranks inside the group. Then run the cell above with `update`.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Nothing is wrong as long as nothing is clipped. What does `faulty_update` return on each rank, and what would one process return? For more, run `hint("14-update")`.
+# </details>
+
+# %% tags=["solution"] grade_id="update"
+# %%px --setup
+def update(stage, optimiser, max_norm, shared, ends, group=None):
+    """Clip the gradients of the whole network to `max_norm`, and step; all ranks of `group`
+    call it.
+
+    shared: this stage's copy of the matrix that the first and the last stage share; None on
+        the stages between them. ends: the group of these two, where there is a copy.
+    Returns the norm of the whole network's gradient before clipping, on every rank.
+    """
+    ### BEGIN SOLUTION
+    if shared is not None:
+        dist.all_reduce(shared.grad, group=ends)
+    first = dist.get_rank(group) == 0
+    counted = [p.grad for p in stage.parameters() if p is not shared or first]
+    squares = torch.stack([gradient.square().sum() for gradient in counted]).sum()
+    dist.all_reduce(squares, group=group)
+    norm = squares.sqrt()
+    for p in stage.parameters():
+        p.grad *= (max_norm / (norm + 1e-6)).clamp(max=1)
+    optimiser.step()
+    return norm.item()
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="update-check" points=2
+check.update(cluster, "update")
 
 # %% [markdown]
 # ## All together

@@ -7,11 +7,12 @@
 # * write the two functions that stand where a tensor enters and leaves a cut layer, forward and backward;
 # * cut a linear layer by columns or by rows, two of them with one all-reduce in each direction, and attention by heads;
 # * say for any product of tensors with named dimensions, and any layout on a mesh, over which axes forward and backward must sum;
-# * foretell which all-reduces a layout causes, and choose the layout that sends least under a limit of memory.
+# * foretell which all-reduces a layout causes, and choose the layout that sends least under a limit of memory;
+# * find what is wrong in a loss over a vocabulary that is cut over the ranks.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 25.
+# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 28.
 #
-# In exercises 1 to 4 your functions run on the ranks; their cells begin with `%%px`. Those of 5 to 7 run in this kernel. A mistake may make the ranks wait
+# In exercises 1 to 4 and 8 your functions run on the ranks, and their cells begin with `%%px`. Those of 5 to 7 run in this kernel. A mistake may make the ranks wait
 # for each other: after a few seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.
 # Every hint has two steps: run `hint(...)` again for the second.
 
@@ -395,6 +396,85 @@ def choose(program: list, sizes: dict, mesh: dict, memory_bytes: int) -> dict:
 
 # %% tags=["check"] grade_id="choose-check" points=2
 check.choose(choose)
+
+# %% [markdown]
+# ## 8. Find the bug
+#
+# The head of a language model gives a score for each word of the vocabulary, so these scores are its largest tensor. Cut the head by columns, and each rank has the scores of some words only. The
+# cross-entropy of a place is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the word that follows. Usually the largest score is subtracted from all of them first, as `exp` overflows otherwise.
+#
+# The function below computes this with two small sums, and never gathers the scores. It runs without an error, and all ranks return the same numbers.
+
+# %%
+# %%px --setup
+def faulty_loss(h, head, targets, group=None):
+    scores = h @ head
+    scores = scores - scores.detach().amax(1, keepdim=True)
+    total = reduce_from(scores.exp().sum(1), group)
+    word = targets - dist.get_rank(group) * head.shape[1]  # its number on this rank
+    here = (0 <= word) & (word < head.shape[1])
+    own = scores.gather(1, word.where(here, 0)[:, None])[:, 0] * here
+    return total.log() - reduce_from(own, group)
+
+# %% [markdown]
+# The next cell compares it with one process that has the whole head. It does so with small scores and with very large ones, and it prints the largest difference.
+
+# %%
+# %%px --setup
+def off_by(loss_of, times):
+    torch.manual_seed(0)
+    h, head = times * torch.randn(6, 5).double(), torch.randn(5, 16).double()
+    targets = torch.randint(16, (6,)).to(device)
+    h, head = (one.to(device).requires_grad_() for one in (h, head))
+    right = nn.functional.cross_entropy(h @ head, targets, reduction="none")
+    wanted = torch.autograd.grad(right.mean(), (h, head))
+    mine = slice(4 * dist.get_rank(), 4 * dist.get_rank() + 4)
+    part = head.detach()[:, mine].clone().requires_grad_()
+    losses = loss_of(h, part, targets)
+    gradients = torch.autograd.grad(losses.mean(), (h, part))
+    pairs = {"loss": (losses, right), "gradient of h": (gradients[0], wanted[0]),
+             "of head": (gradients[1], wanted[1][:, mine])}
+    return ", ".join(f"{name} {(got - one).abs().max():.4f}"
+                     for name, (got, one) in pairs.items())
+
+# %%
+# %%px
+for times in (1, 300):
+    print(f"scores x {times:>3}: {off_by(faulty_loss, times)}")
+
+# %% [markdown]
+# Write the function as it should be, then run the cell above with `vocabulary_loss`. A rank must not send more than three numbers for each place in forward, and a tensor as large as `h` in backward. (How much an all-reduce of so many numbers sends depends on the
+# group, and the check takes that into account.)
+#
+# *Difficulty ●●○, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# There are two faults, one in the numbers and one in the gradients. Begin with the numbers: for one place, write down what each rank subtracts. For more, run `hint("15-vocabulary")`.
+# </details>
+
+# %% tags=["solution"] grade_id="vocabulary"
+# %%px --setup
+def vocabulary_loss(h, head, targets, group=None):
+    """The cross-entropy of each place, [places], on all ranks.
+
+    h: [places, width], the same on all ranks. head: [width, words], the columns of this
+    rank; all ranks have equally many. targets: [places], numbers in the whole vocabulary.
+    """
+    ### BEGIN SOLUTION
+    scores = copy_to(h, group) @ head
+    largest = scores.detach().amax(1, keepdim=True)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX, group=group)
+    scores = scores - largest
+    total = reduce_from(scores.exp().sum(1), group)
+    word = targets - dist.get_rank(group) * head.shape[1]  # its number on this rank
+    here = (0 <= word) & (word < head.shape[1])
+    own = scores.gather(1, word.where(here, 0)[:, None])[:, 0] * here
+    return total.log() - reduce_from(own, group)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="vocabulary-check" points=3
+check.vocabulary(cluster, "vocabulary_loss")
 
 # %% [markdown]
 # ## All together

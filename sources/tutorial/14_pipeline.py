@@ -6,7 +6,8 @@
 # * cut a network by what its layers cost, and say who waits for whom without micro-batches;
 # * write GPipe and 1F1B on send and receive, and say why the second one hangs where a send waits for its receiver;
 # * foretell the bubble of a step by a formula and by simulation, and measure it;
-# * say what each rank must keep in memory under each schedule, and what recomputation buys and costs;
+# * say what each rank must keep in memory under each schedule, and what full and selective recomputation buy and cost;
+# * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages;
 # * run the schedules of `torch.distributed.pipelining`, read their printed orders, and keep batch norm out of their trap.
 #
 # **Before:** units 04 (collectives) and 12 (a network in two parts), or what is in them. **Minutes:** 45. **Ranks:** 4.
@@ -353,9 +354,144 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # not change. While a backward runs, the activations of *one* micro-batch exist again; the number above does not count them.
 # </details>
 #
-# This is *full* recomputation, which GPipe always does. A transformer need not pay that price, since *selective* recomputation repeats only what needs much memory and little computing, above all the scores and the softmax of attention. Korthikanti et al. (2022)
-# report that, together with sequence parallelism (unit 15), a fifth of the memory for activations is enough, and that over 90 % of the extra time is saved. In PyTorch, `create_selective_checkpoint_contexts` of `torch.utils.checkpoint` lets you choose the operations whose results
-# are kept. FlashAttention always computes the scores again in backward.
+# This is *full* recomputation, which GPipe always does. A transformer need not pay that price, since *selective* recomputation repeats only what needs much memory and little computing. We try it on a block of the course's small GPT. A *policy* decides for each
+# operation, and ours keeps the results of the linear layers. Backward then computes the scores and the softmax of attention, the norms and gelu once more.
+
+# %%
+import functools
+
+import torch
+from torch.utils import checkpoint as ckpt
+from torch.utils.flop_counter import FlopCounterMode
+
+from manyhands.gpt.transformer import Block
+from manyhands.ledger.kept_bytes import KeptBytes
+
+LINEAR = torch.ops.aten.addmm.default, torch.ops.aten.mm.default
+
+def policy(context, operation, *args, **kwargs):
+    policies = ckpt.CheckpointPolicy
+    return policies.MUST_SAVE if operation in LINEAR else policies.PREFER_RECOMPUTE
+
+torch.manual_seed(0)
+block = Block(width=64, heads=4).double()
+text = torch.randn(2, 64, 64, dtype=torch.float64, requires_grad=True)
+full = functools.partial(ckpt.checkpoint, block, use_reentrant=False)
+selective = functools.partial(full, context_fn=functools.partial(
+    ckpt.create_selective_checkpoint_contexts, policy))
+
+# %%
+products, gradients = {}, {}
+for name, way in {"plain": block, "full": full, "selective": selective}.items():
+    block.zero_grad()
+    with FlopCounterMode(display=False) as flops:
+        with KeptBytes() as kept:
+            y = way(text)
+        kept_bytes = kept.nbytes - y.nbytes + text.nbytes  # the input, not the output
+        y.square().sum().backward()
+    products[name], gradients[name] = flops.get_total_flops(), block.q.weight.grad
+    same = torch.allclose(gradients[name], gradients["plain"])
+    print(f"{name:<9} keeps {kept_bytes / text.nbytes:>2.0f} times the input, matrix "
+          f"products x {products[name] / products['plain']:.2f}, same gradients: {same}")
+
+# %% [markdown]
+# Full recomputation adds less than a third here because PyTorch stops as soon as backward has all that it needs, so the last layer is not repeated. Korthikanti et al. (2022) report that selective recomputation, together with sequence parallelism (unit 15), needs a fifth of the
+# memory for activations and saves over 90 % of the extra time. FlashAttention always computes the scores again in backward.
+#
+# ## The first and the last stage
+#
+# The first stage of a language model also has the embedding, and the last one has the head. Both are matrices of words times width. The embedding only looks up rows, so it takes memory but hardly any time. The head multiplies every place by its whole matrix. We compare it with a
+# block by the number of weights, since each weight takes part in one multiplication for each place. (This leaves out the scores of attention.)
+
+# %%
+width, hidden, keys, words = 4096, 14336, 1024, 128256  # of Llama 3 8B, with 32 blocks
+of_block = 2 * width * width + 2 * width * keys + 3 * width * hidden
+head = words * width / of_block
+print(f"head and embedding have {words * width / 1e6:.0f} million weights each, "
+      f"a block {of_block / 1e6:.0f} million: the head costs {head:.1f} blocks")
+
+costs = [0, *[1] * 32, head]
+even = [slice(0, 9), slice(9, 17), slice(17, 25), slice(25, 34)]
+for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
+    stage_s = [sum(costs[block]) for block in blocks]
+    spans = play(one_f_one_b(4, 16),
+                 lambda event: stage_s[event.stage] * {"F": 1, "B": 2}[event.kind])
+    print(f"{name:<18} {[f'{cost:.1f}' for cost in stage_s]}  a step takes "
+          f"{finish_s(spans):.0f} forwards of a block, bubble {idle(spans):.3f}")
+
+# %% [markdown]
+# For this reason Llama 3's first and last stages have one block less than the others (Grattafiori et al. 2024). The first one needs the room, too, because under 1F1B it keeps the most micro-batches.
+#
+# Many models use *one* matrix as embedding and as head (*tied weights*, Press and Wolf 2017). In a pipeline it exists twice, and each of the two stages finds only the gradient of its own use, so the two must be summed before the optimiser steps. Below, our eight layers get
+# such a matrix at both ends.
+#
+# **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls `clip_grad_norm_(stage.parameters(), 0.01)`, and that most stages have longer gradients than this. What norm does the gradient of the network have afterwards?
+
+# %%
+predict("14-norm",
+        "Each of four stages clips its own gradients to a norm of 0.01, and most were "
+        "longer. What is then the norm of the whole network's gradient?", within=0.1)
+
+# %%
+# %%px
+class Times(nn.Module):
+    """Multiply by a matrix, like an embedding, or by its transpose, like a head."""
+
+    def __init__(self, matrix, transposed=False):
+        super().__init__()
+        self.matrix, self.transposed = matrix, transposed
+
+    def forward(self, x):
+        return x @ (self.matrix.T if self.transposed else self.matrix)
+
+torch.manual_seed(1)
+matrix = nn.Parameter(torch.randn(64, 64).double() / 8)
+network = [Times(matrix), *layers, Times(matrix, transposed=True)]
+alone = nn.Sequential(*copy.deepcopy(network))  # it has one matrix, too
+mse_loss(alone(x), y).backward()
+
+def norm(gradients):
+    return torch.stack([gradient.square().sum() for gradient in gradients]).sum().sqrt()
+
+# %%
+# %%px
+plain_stage, first = stage, (0, 3, 5, 7, 10)
+stage = nn.Sequential(*network[first[rank]:first[rank + 1]])
+run(one_f_one_b(stages, micro)[rank])
+ends, right = dist.new_group([0, last]), alone[0].matrix.grad
+if rank in (0, last):
+    before = (matrix.grad - right).norm() / right.norm()
+    dist.all_reduce(matrix.grad, group=ends)
+    after = (matrix.grad - right).norm() / right.norm()
+    print(f"the matrix's gradient is off by {before:.0%}, after the sum by {after:.0%}")
+
+# %%
+# %%px
+own = [p for p in stage.parameters() if rank < last or p is not matrix]  # counted once
+
+def of_all_stages():
+    squares = norm(p.grad for p in own).square()
+    dist.all_reduce(squares)
+    return squares.sqrt()
+
+total = of_all_stages()
+one_norm = norm(p.grad for p in alone.parameters())
+nn.utils.clip_grad_norm_(stage.parameters(), 0.01)  # wrong: by the norm of one stage
+clipped = of_all_stages()
+stage = plain_stage
+if rank == 0:
+    print(f"norm over all stages {total:.4f}, of one process {one_norm:.4f}; "
+          f"after each stage has clipped by its own norm: {clipped:.4f}")
+
+# %%
+settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# Each stage's gradient is 0.01 long at most, and four such parts make a vector of $\sqrt 4 \times 0.01$ at most. It is a little shorter here because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has
+# multiplied by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Add up the squares of all stages with an all-reduce, and let every stage clip by the root of the sum.
+# </details>
 #
 # ## Batch norm sees micro-batches
 #
@@ -565,8 +701,8 @@ settle("14-seen", lambda: cluster.pull("by_trial")[0])
 #
 # **What it costs:** the bubble; the memory of the micro-batches under way; a network that must be a chain of blocks, or be made one; and batch norm.
 #
-# **The three most common mistakes.** The loss is not divided by the number of micro-batches, or all are given the same weight though they have different numbers of rows. A send waits for a receiver that is sending, too. The optimizer steps between micro-batches: their
-# forward and backward then have different weights (PipeDream of 2019 did so on purpose, and kept old weights for it).
+# **The most common mistakes.** The loss is not divided by the number of micro-batches, or all micro-batches have the same weight although their numbers of rows differ. A send waits for a receiver that is sending, too. Each stage clips its gradients by its own norm, or tied weights are
+# not summed. The optimiser steps between micro-batches, so that a forward and its backward have different weights. (PipeDream of 2019 did so on purpose, and kept old weights for it.)
 #
 # Bad numbers are refused: Schedule1F1B wants at least as many micro-batches as stages, a batch whose rows do not divide fails in the middle of a step.
 
@@ -585,6 +721,7 @@ except ValueError as error:
 # * *GPipe and 1F1B* have the same gradients and the same bubble. 1F1B's neighbours send to each other at once, so it needs `isend`.
 # * *The bubble* is $(S - 1) / (v M + S - 1)$ of the step; the simulation agrees, and the clock nearly.
 # * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Full recomputation keeps inputs only, for a third more time, and selective recomputation costs far less.
+# * *The ends* of a language model are heavier than its other stages. The gradients of tied weights are summed over both ends, and a gradient's norm is summed over all stages.
 # * *torch.distributed.pipelining* prints its orders. Give it shapes, or batch norm sees one micro-batch too many.
 #
 # **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 cuts inside the layers.
@@ -593,7 +730,8 @@ except ValueError as error:
 # [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (interleaved, the other
 # bubble). P. Qi et al. 2023, *Zero Bubble Pipeline Parallelism*, [arXiv 2401.10241](https://arxiv.org/abs/2401.10241); 2024, *Pipeline Parallelism with Controllable Memory*, [arXiv
 # 2405.15362](https://arxiv.org/abs/2405.15362) (V-shaped). T. Chen et al. 2016, *Training Deep Nets with Sublinear Memory Cost*, [arXiv 1604.06174](https://arxiv.org/abs/1604.06174). V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*,
-# [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). DeepSeek-AI 2024, *DeepSeek-V3 Technical
+# [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. O. Press, L. Wolf 2017, *Using the Output Embedding to Improve Language Models*,
+# [arXiv 1608.05859](https://arxiv.org/abs/1608.05859). DeepSeek-AI 2024, *DeepSeek-V3 Technical
 # Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437) (DualPipe). PyTorch, [Pipeline Parallelism](https://docs.pytorch.org/docs/stable/distributed.pipelining.html).
 
 # %%

@@ -7,7 +7,8 @@
 # * cut a transformer block by heads, columns and rows, count what it sends, and trade all-reduces for all-gathers and reduce-scatters;
 # * write a program once, lay it out on a mesh of ranks in five ways, and foretell the bill of each;
 # * read DTensor's placements, cut a model with `parallelize_module`, and combine it with `fully_shard` on a second axis of the mesh;
-# * write ring attention, and experts with a router that learns and a capacity.
+# * cut a vocabulary, and compute its loss without gathering the scores;
+# * write context parallelism in two ways, and expert parallelism with a router that learns and a capacity.
 #
 # **Before:** units 04 (collectives), 11 (experts) and 13 (a layer cut two ways), or what is in them. **Minutes:** 65. **Ranks:** 4.
 
@@ -72,8 +73,6 @@ up_bias, down_bias = drawn(16), drawn(8)
 # * Cut $A$ by **columns**, a *column-parallel layer*: rank $r$ computes some columns of $x A$, complete. It needs the whole $x$.
 # * Cut $B$ by **rows**, a *row-parallel layer*: rank $r$ multiplies some columns of its input by the rows that belong to them. That gives a *summand* of the whole $y$.
 #
-# (`nn.Linear` keeps the transpose: there the columns of $A$ are rows of `weight`.)
-#
 # **Predict.** Four ranks each have 4 of the 16 columns of $A$, and the 4 rows of $B$ with the same numbers. Between the layers there is gelu. Every rank wants the whole $y$.
 
 # %%
@@ -116,14 +115,14 @@ if rank == 0:
 # %% [markdown]
 # ## f and g
 #
-# Now backward. Every rank computes the same loss from the same $y$, and it is *one* loss: it counts once. (In `manyhands.functions`, unit 11, N losses count N times; so a pair of functions of their own is needed.) Megatron-LM (Shoeybi et al. 2019) calls them f and g:
+# In backward, every rank computes the same loss from the same $y$, so it counts once. (In `manyhands.functions` of unit 11, N losses count N times.) Megatron-LM (Shoeybi et al. 2019) has two functions for this, f and g:
 #
 # | | stands | forward | backward |
 # |---|---|---|---|
 # | **f**, `copy_to` | where $x$ enters the columns | x as it is | all-reduce |
 # | **g**, `reduce_from` | where the summands leave the rows | all-reduce | the gradient as it is |
 #
-# Each is the other one turned round. We run the two layers with both, then without f.
+# We run the two layers with both, then without f.
 #
 # **Predict.** Without f, which gradients differ from those of one process?
 
@@ -252,13 +251,12 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# Two forward and two backward, each of a whole activation: rows x places x width. That is the bill of tensor parallelism, for every block and every step. It does not fall with more ranks, and hardly anything is left to do while they wait.
+# There are two forward and two backward, each of a whole activation (rows x places x width), in every block and every step. This bill does not fall with more ranks, and hardly anything is left to do while they wait.
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
 # > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, a large one in bfloat16.
-# > Two things below work differently in PyTorch on CPUs. DTensor's all-to-all is an all-gather there. `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.13 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")`
-# > sends them round. By default it balances the load (`enable_load_balance`), so the rows of its output are in a different order.
+# > Two things below work differently in PyTorch on CPUs: DTensor's all-to-all is an all-gather there, and `context_parallel` gathers all keys and values.
 
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
@@ -313,11 +311,20 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce *is* a reduce-scatter and an all-gather (unit 04): four of each in place of four all-reduces, the same bytes by the ledger's ring. (gloo makes its reduce-scatter of a whole all-reduce, and sends more; NCCL does not.) But what is gathered is kept whole for backward, here; Megatron-LM keeps its own places, and gathers once more. What was used for a rank's own places only must be summed; it is small.
+# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and the ledger's ring counts the same bytes. The gradients of parameters that a rank used for its own places only must be summed, which is little.
 #
+# <details><summary>What gloo sends, and what is kept for backward</summary>
+#
+# gloo makes its reduce-scatter from a whole all-reduce and sends more, which NCCL does not. What is gathered is kept whole for backward here, whereas Megatron-LM keeps its own places only and gathers once more.
+# </details>
+
+# %% [markdown]
+# > **A good place to stop.** This unit takes two sittings. In a new kernel, run the cells from the top to this one, and go on here.
+
+# %% [markdown]
 # ## One program, five layouts
 #
-# So far every cut was written into the program. Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
+# So far every cut was written into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
 # sums away a dimension that is cut, the ranks along its axis have summands, and these are added up. `manyhands.mesh` is this idea, small; inside are f and g.
 
 # %% tags=["setup"]
@@ -400,7 +407,7 @@ settle("15-large", lambda: cheapest(64))
 # *Data parallel* sums the gradients of its weights: 128 + 64, whatever the batch, and the loss. *Model parallel* sums $y$, batch x 4. *Both* sums half of each. *Inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, as all four ranks do all the work. So the bill is one thing, and work and memory are others: both cuts together quarter the work.
 # </details>
 #
-# Who holds what? Each rank stands at its place on the mesh; grey is the whole tensor, the colour is what the rank has. We cut a tensor of places to see it, and ask the ledger what is summed at $h$ and at $y$.
+# The next picture shows what each rank holds, with the whole tensor in grey. The ledger says what is summed at $h$ and at $y$.
 
 # %%
 # %%px
@@ -437,7 +444,7 @@ print(table(picture))
 who_holds_what(picture, (2, 2))
 
 # %% [markdown]
-# Megatron's two layers are the second row: nothing is sent at $h$. Not every layout has a meaning:
+# Megatron's two layers are the second row, where nothing is sent at $h$. Not every layout has a meaning:
 
 # %% tags=["raises-exception"]
 # %%px --ranks 0
@@ -470,9 +477,7 @@ for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
         print(f"{str(before):<12} -> {str(after):<12}: {calls(ledger)}")
 
 # %% [markdown]
-# The last one is an all-gather because DTensor takes CPUs to have no all-to-all (it warns; we have silenced it). On GPUs it is an all-to-all, with a quarter of the bytes.
-#
-# An operation finds the placement of its result by itself.
+# On GPUs the last one is an all-to-all, with a quarter of the bytes. An operation finds the placement of its result by itself.
 #
 # **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is `a @ b`?
 
@@ -496,7 +501,7 @@ if rank == 0:
 settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 
 # %% [markdown]
-# A row layer, and nobody has summed yet: DTensor waits until somebody needs the sum. tanh does, so the sum was made first. Nothing wrong comes out; but messages go where one does not see them. Look with a `Ledger`.
+# This is a row layer, and DTensor adds up only when an operation such as tanh needs the sum. Nothing wrong comes out, but messages are sent where you do not see them, so look with a `Ledger`.
 #
 # `parallelize_module` cuts a model by a **plan**, a style for each layer: our block again, which stays as it was written.
 
@@ -553,7 +558,7 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # Each of q, k and v takes the whole input for itself: three f, and each sums in backward. By hand one f stood before all three. The mended plan makes a DTensor of the norm's output, once; then the three gradients are added as `Partial`, and summed together. A right result says nothing about the bill.
 # </details>
 #
-# Sequence parallel is a plan, too. Here is its trap: layers give back plain tensors unless told otherwise, and the residual adds a DTensor.
+# Sequence parallel is a plan, too. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
 
 # %%
 # %%px
@@ -575,12 +580,75 @@ except RuntimeError as error:
         print("without use_local_output=False:", str(error).split(",")[0])
 
 # %% [markdown]
-# Again q, k and v send each for itself. (The all-reduce of one number is the loss. The norms' gradients are `Partial`: `full_tensor()` has summed them, after the ledger was closed.)
+# Again q, k and v send each for itself.
+#
+# <details><summary>Where are the sums of the norms' gradients?</summary>
+#
+# These gradients are `Partial`, so `full_tensor()` has summed them after the ledger was closed. The all-reduce of one number is the loss.
+# </details>
 #
 # <details><summary>All of this in one process?</summary>
 #
 # PyTorch has a `LocalTensor` (in 2.13 still private, `torch.distributed._local_tensor`): one process holds the pieces of all ranks, on a process group that only pretends. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It shows placements, values and
 # calls, quickly. It does not show time, a hang, or what happens when ranks do different things.
+# </details>
+#
+# ## A vocabulary, cut
+#
+# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the ranks. The scores of the head must stay where they are, because they are the largest tensor of the network. For 8,192 places and the 128,256 words of Llama 3 they take 4.2 GB in float32.
+# `loss_parallel` computes the cross-entropy of a DTensor that is cut by words.
+#
+# **Predict.** There are 32 places and 128 words, of which each rank has 32. How many collectives does the cross-entropy need in forward?
+
+# %%
+predict("15-loss",
+        "Each rank has the scores of some words. How many collectives does the forward of "
+        "the cross-entropy need, if no rank may gather the scores?", unit="collectives")
+
+# %%
+# %%px
+from torch.distributed.tensor.parallel import loss_parallel
+
+torch.manual_seed(5)
+words, following = torch.randint(128, (2, 32)).to(device)
+whole = [drawn(128, 16).requires_grad_() for _ in range(2)]  # embedding and head
+loss_one = nn.functional.cross_entropy(whole[0][words] @ whole[1].T, following)
+loss_one.backward()
+table, head = (t.detach().chunk(size)[rank].clone().requires_grad_() for t in whole)
+
+def embed(words, table):
+    """The rows of these words, from a table of which each rank has a part."""
+    row = words - rank * len(table)
+    here = (0 <= row) & (row < len(table))
+    return reduce_from(table[row.where(here, 0)] * here[:, None])
+
+# %%
+# %%px
+with Ledger() as embedding:
+    h = embed(words, table)
+scores = DTensor.from_local(copy_to(h) @ head.T, line, [Shard(1)])
+with loss_parallel():
+    with Ledger() as ahead:
+        loss = nn.functional.cross_entropy(scores, following)
+    with Ledger() as back:
+        loss.backward()
+with Ledger() as gathered:
+    scores.full_tensor()
+pairs = [(loss.full_tensor(), loss_one)] + [
+    (part.grad, t.grad.chunk(size)[rank]) for part, t in zip((table, head), whole)]
+if rank == 0:
+    print("embedding:", calls(embedding), "\nloss:     ", calls(ahead), "forward,",
+          calls(back), "backward; as one process:", apart(pairs) < 1e-12)
+    print(f"the loss sends {ahead.bytes_sent} bytes forward; to gather the scores would "
+          f"take {gathered.bytes_sent}")
+
+# %%
+settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# For each place, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however large the vocabulary is. In backward each rank has the gradients of its own scores, and only f sums, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes
@@ -605,12 +673,11 @@ if rank == 0:
     print(f"{weight.placements}; as one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# A quarter of each matrix on each rank. Of `up` both cuts fall on dimension 0, and tp's came first: `_StridedShard` remembers that, or `full_tensor()` would join the pieces in the wrong order.
+# Each rank has a quarter of each matrix. Both cuts of `up` fall on dimension 0, and tp's came first. `_StridedShard` remembers this, so that `full_tensor()` joins the pieces in the right order.
 #
 # ## The same in TensorFlow
 #
-# Mesh TensorFlow was a library of its own. Today TensorFlow has `tf.experimental.dtensor`: a layout for each tensor, and a compiler that finds the collectives. [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts on four *logical devices* of one process; these must be made before
-# TensorFlow computes anything, so it is a process of its own.
+# Today TensorFlow has `tf.experimental.dtensor`, with a layout for each tensor and a compiler that finds the collectives. [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts, on four *logical devices* of a separate process.
 
 # %%
 import subprocess
@@ -621,16 +688,17 @@ done = subprocess.run([sys.executable, "scripts/15_tensorflow_mesh.py"],
 print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
-# ## Ring attention
+# ## Context parallelism: ring attention and Ulysses
 #
-# In a long text even one row's places do not fit on a rank. Cut them, in attention too: each rank keeps its queries, and keys and values go round the ring. A softmax over all places needs all scores; but it can be made in pieces, if one remembers the largest score so far, and shrinks the old sums when a larger one
-# comes: *online softmax* (Milakov and Gimelshein 2018; Liu et al. 2023).
+# In a long text even one row's places do not fit on a rank. *Context parallelism* cuts them in attention, too. In **ring attention** each rank keeps its queries, and keys and values go round a ring (Liu et al. 2023). A softmax over all places needs all scores, but it can be computed in pieces if we remember the largest
+# score so far and shrink the old sums when a larger one comes. This is called *online softmax* (Milakov and Gimelshein 2018).
 
 # %%
 # %%px
 def ring(q, kv):
-    """Attention of this rank's places to all places; kv, keys and values, goes round."""
-    largest = torch.full_like(q[:, :1], -torch.inf)
+    """Attention of this rank's places to all places, q [heads, places, size of a head];
+    kv, keys and values, goes round."""
+    largest = torch.full_like(q[..., :1], -torch.inf)
     total, out = torch.zeros_like(largest), torch.zeros_like(q)
     for step in range(size):
         works, came = [], torch.empty_like(kv)
@@ -638,10 +706,10 @@ def ring(q, kv):
             works = dist.batch_isend_irecv([
                 dist.P2POp(dist.isend, kv, (rank + 1) % size),
                 dist.P2POp(dist.irecv, came, (rank - 1) % size)])
-        scores = q @ kv[0].T / q.shape[1] ** 0.5
-        new = torch.maximum(largest, scores.amax(1, keepdim=True))
+        scores = q @ kv[0].mT / q.shape[-1] ** 0.5
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
         weights, shrink = (scores - new).exp(), (largest - new).exp()
-        total = total * shrink + weights.sum(1, keepdim=True)
+        total = total * shrink + weights.sum(-1, keepdim=True)
         out, largest = out * shrink + weights @ kv[1], new
         for work in works:
             work.wait()
@@ -650,23 +718,80 @@ def ring(q, kv):
 
 # %%
 # %%px
+attend = nn.functional.scaled_dot_product_attention
 torch.manual_seed(3)
-q, k, v = (5 * drawn(16, 8) for _ in range(3))
-expected_out = nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+q, k, v = (5 * drawn(4, 16, 8) for _ in range(3))  # 4 heads, 16 places
+own_kv = torch.stack([k, v]).chunk(size, 2)[rank].contiguous()
 with Ledger() as ledger:
-    out = ring(q.chunk(size)[rank], torch.stack([k, v]).chunk(size, 1)[rank].contiguous())
-same = apart([(out, expected_out.chunk(size)[rank])]) < 1e-12
-print(f"sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; "
-      f"as one process: {same}")
+    out = ring(q.chunk(size, 1)[rank], own_kv)
+same = apart([(out, attend(q, k, v).chunk(size, 1)[rank])]) < 1e-12
+if rank == 0:
+    print(f"sent {ledger.messages_sent} messages, {ledger.bytes_sent} bytes; "
+          f"as one process: {same}")
 
 # %% [markdown]
-# $P - 1$ messages from each rank, and no rank ever has all keys. (Forward only: in backward keys and values go round again, with their gradients.) A causal mask compares places in the *whole* text; and then early places have little to do, so real programs deal out the places more evenly. A send and a receive are started together, as NCCL can hang otherwise (unit 14).
+# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward keys and values go round again, with their gradients.
+#
+# <details><summary>Ring attention in PyTorch</summary>
+#
+# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.13 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")` sends them round. By default it balances the load in the way shown below
+# (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
+# </details>
+#
+# A causal mask makes the ring uneven, since early places see few keys, and in every step the slowest rank counts. We count the pairs of a query and a key that it sees, first with places cut in order, then with two pieces for each rank, one from either end.
+
+# %%
+def seen_by(queries, keys):
+    return sum(key <= query for query in queries for key in keys)
+
+in_order = [range(4 * r, 4 * r + 4) for r in range(4)]
+both_ends = [[2 * r, 2 * r + 1, 14 - 2 * r, 15 - 2 * r] for r in range(4)]
+for name, places in (("in order", in_order), ("both ends", both_ends)):
+    steps = [[seen_by(places[r], places[(r - step) % 4]) for r in range(4)]
+             for step in range(4)]  # in a step, rank r has the keys of rank r - step
+    each = [sum(of_rank) for of_rank in zip(*steps)]
+    print(f"{name:<9}: the ranks compute {each} pairs; the ring takes as long as "
+          f"{sum(map(max, steps))} of them")
+
+# %% [markdown]
+# With many ranks, the order takes almost twice as long. Llama 3 and `context_parallel` give each rank both ends.
+#
+# **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the places for a cut of the heads, each rank computes its heads with all places, and one more all-to-all brings the places back. All ranks then have equally much to do, with a causal mask, too.
+
+# %%
+# %%px
+def exchange(pieces, dim):
+    """Piece r goes to rank r; what arrives is joined along `dim`."""
+    came = functional.all_to_all_single_autograd(torch.cat(pieces), None, None,
+                                                 dist.group.WORLD)
+    return torch.cat(came.chunk(size), dim)
+
+def ulysses(q, k, v):
+    """Causal attention of this rank's places, [heads, places, size of a head]."""
+    q, k, v = (exchange(t.chunk(size, 0), 1) for t in (q, k, v))
+    return exchange(attend(q, k, v, is_causal=True).chunk(size, 1), 0)
+
+whole = [t.clone().requires_grad_() for t in (q, k, v)]
+one = attend(*whole, is_causal=True)
+one.square().sum().backward()
+mine = [t.chunk(size, 1)[rank].clone().requires_grad_() for t in (q, k, v)]
+with Ledger() as ledger:
+    out = ulysses(*mine)
+out.square().sum().backward()
+pairs = [(out, one.chunk(size, 1)[rank])] + [
+    (part.grad, t.grad.chunk(size, 1)[rank]) for part, t in zip(mine, whole)]
+if rank == 0:
+    print(f"sent {calls(ledger)}, {ledger.bytes_sent} bytes; output and gradients as in "
+          f"one process: {apart(pairs) < 1e-12}")
+
+# %% [markdown]
+# Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it has at most as many ranks as heads, and it computes nothing while its messages travel.
 
 # %% [markdown]
 # ## Experts with a capacity
 #
-# Unit 11 sent tokens to experts; its router was not trained. Here it learns: what the expert gives is multiplied by the router's probability. And each rank sends at most $C$ tokens to an expert, in a box of $C$ rows: all messages have the same size, and nobody has to tell counts.
-# A token that overflows gets nothing; in a network only the residual carries it on.
+# Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here it learns, because the expert's result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the same size and no counts are
+# exchanged. A token that overflows gets nothing, and in a network only the residual carries it on.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -707,7 +832,7 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then 100 steps. There are tokens of four kinds, each with a function of its own to learn, 16 on each rank in a step. The capacity is 5: four for each expert, and one to spare.
+# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. With 16 tokens on a rank, a capacity of 5 leaves one to spare.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -742,15 +867,20 @@ for balanced in (0, 0.3):
             for step in (0, 50, 99)))
 
 # %% [markdown]
-# The choice itself has no gradient, the probability has. Left alone, this router sends too much to a few experts, and what overflows is not learnt. (It depends on the start: try other seeds.) The *balance*, from Switch Transformer (Fedus et al. 2021), is the share of tokens that chose an expert times the mean probability that it was given, summed over experts, times their number. It is 1 when all are chosen equally often. A share has no gradient, a probability has: so the balance lowers most that of the expert with the largest share.
+# The choice itself has no gradient, but the probability has one. Left alone, this router sends too much to a few experts, and what overflows is not learned. (This depends on the start, so try different seeds.) The *balance* of Switch Transformer (Fedus et al. 2021) spreads the tokens.
+#
+# <details><summary>What is the balance?</summary>
+#
+# It is the share of tokens that chose an expert times the mean probability that the expert was given, summed over the experts, times their number. It is 1 when all are chosen equally often. A share has no gradient, but a probability has one, so the balance lowers most the probability of the expert with the largest share.
+# </details>
 #
 # ## When, and what it costs
 #
-# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** with it costs no more bytes and saves memory. **Ring attention** is for long texts; **experts** for many weights with little computing for each token.
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** saves memory for the same bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
 #
 # **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA) several heads of queries share one of keys and values. Then the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
 #
-# **What it costs:** four waits a block in every step; smaller products, which use a device less well; a model that must be cut by someone who knows which layer is followed by what.
+# **What it costs:** four waits a block in every step, smaller products, which use a device less well, and a model that must be cut by someone who knows its layers.
 #
 # **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out; or g all-reduces in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
 # random numbers on all ranks where activations are cut, or different ones where they are whole.
@@ -761,13 +891,14 @@ for balanced in (0, 0.3):
 # * *A block*, by heads: 2 + 2 all-reduces of a whole activation; or 4 + 4 all-gathers and reduce-scatters of the same bytes.
 # * *A layout* says which dimension lies on which axis of a mesh. The numbers are the same under all; the bill depends on the sizes.
 # * *DTensor* carries `Shard`, `Replicate`, `Partial`, and sends when it must: count. A plan can send more than a block by hand. On two axes: tensor parallel first, then `fully_shard`.
-# * *Ring attention* sends P - 1 messages and shrinks old sums. *Experts* need a capacity and a balance.
+# * *A vocabulary* is cut by words, and its loss needs three numbers for each place.
+# * *Ring attention* sends P - 1 messages and shrinks old sums, and *Ulysses* exchanges places for heads. *Experts* need a capacity and a balance.
 #
 # **Now the lab:** write f, g, a cut block and the einsum, and price layouts. Then unit 16 shards what is left whole.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing Activation
 # Recomputation in Large Transformer Models*, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). N. Shazeer et al. 2018, *Mesh-TensorFlow*, [arXiv 1811.02084](https://arxiv.org/abs/1811.02084). Y. Xu et al. 2021, *GSPMD*, [arXiv 2105.04663](https://arxiv.org/abs/2105.04663). M. Milakov, N. Gimelshein 2018, *Online
-# normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668) (capacity). W. Fedus et al. 2021,
+# normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). S. A. Jacobs et al. 2023, *DeepSpeed Ulysses*, [arXiv 2309.14509](https://arxiv.org/abs/2309.14509). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668) (capacity). W. Fedus et al. 2021,
 # *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). T. B. Brown et al. 2020, [arXiv 2005.14165](https://arxiv.org/abs/2005.14165), section 2.3 (GPT-3). PyTorch, [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html), [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
 
 # %%

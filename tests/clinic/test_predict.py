@@ -59,8 +59,10 @@ def predict(tmp_path):
 
 
 def test_a_script_that_divides_its_batch_on_a_machine_of_ones_own(predict, tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # it is left out of the copy
     done = predict("train.py", "--to", "8,64,128", "--machine", "mine.toml", "--all-reduce", "auto")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert " pipe." in done.stdout
     assert "Sums in a step: 2, 4e-05 MB, after the backward pass." in done.stdout  # 8 weights and 2 biases
     assert "Rows in a step: 64 with one rank, 32 on each of 2 ranks. It is assumed that the global batch of 64 rows stays the same" in done.stdout
     assert "less than one row: 128 ranks." in done.stdout and "mine; 70% of its links' rates" in done.stdout

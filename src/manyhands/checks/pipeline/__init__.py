@@ -10,11 +10,11 @@ from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
-from manyhands.checks.pipeline import cases, plan_cases, plan_verdicts, verdicts
+from manyhands.checks.pipeline import cases, plan_cases, plan_verdicts, update_verdicts, verdicts
 from manyhands.checks.pipeline.in_time import answer_in
 from manyhands.checks.pipeline.words import CRITERIA, HINTS, MISTAKES
 
-__all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run"]
+__all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run", "update"]
 
 check = partial(Report, criteria=CRITERIA)
 PATIENCE_S = 3
@@ -126,3 +126,12 @@ def plan(function):
         values = [plan_verdicts.evidence(*job, answer) for job, answer in zip(jobs, answers)]
         for name in report.asked:
             report.judge(name, (problems[name] for problems in found), [one[name] for one in values], rtol=1e-6)
+
+
+def update(cluster, name):
+    """Check the ranks' `name(stage, optimiser, max_norm, shared, ends, group)`: clip and step as one process does, and return the norm."""
+    with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
+        found = [case for answer in report.on_ranks("pipeline.update_ranks", "update", name, seed(), remark="update hangs") for case in answer]
+        clear_first = sorted(found, key=update_verdicts.ambiguous)
+        report.judge("norm", map(update_verdicts.norm_problem, clear_first), [case["norm"] for case in found], rtol=1e-5)
+        report.judge("weights", map(update_verdicts.weights_problem, clear_first), [case["weights"] for case in found], rtol=1e-5, atol=1e-5)

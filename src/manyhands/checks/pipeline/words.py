@@ -31,6 +31,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "idle": (1, "its bubble is not larger than allowed"),
         "cheapest": (1, "of all plans that fit it costs the least"),
     },
+    "update": {
+        "norm": (1, "every stage returns the norm of the whole network's gradient, on 4, 3 and 2 ranks"),
+        "weights": (1, "the weights of every stage are those of one process, with gradients that are longer than max_norm and shorter"),
+    },
 }
 
 _BACK = "rank {rank} of {stages}, {micro_batches} micro-batches: "
@@ -160,6 +164,37 @@ MISTAKES = {
     "kept whole": "Each micro-batch was thought to keep what the whole batch does, it seems. It keeps its share: kept_bytes / M.",
     "mean memory": "The memory was compared on the mean of the devices, it seems. Each of them has to fit.",
     "strictly less": "A plan that needs exactly memory_bytes fits, too.",
+    # update
+    "where update": "in the pipeline of the ranks {ranks}",
+    "update hangs": "Ranks wait for each other. All stages of `group` must take part in a collective of `group`, also those between the ends. Only the first and the last one belong to `ends`.",
+    "norm nothing": "Nothing is returned. Asked for is the norm, as a float.",
+    "norm no number": "What is returned is no number.",
+    "norm own": "This is the norm of the gradients that this stage holds. The stages return different norms, so each of them clips by a different factor.",
+    "norm own or largest": "This is the norm of the gradients that this stage holds. One process has the norm of all stages together.",
+    "norm halved": "The gradient of the shared matrix counts with half of its size. It is the sum of both uses, not their mean.",
+    "norm twice": "This is too large, because the shared matrix is one parameter of the network, and it is counted on both ends.",
+    "norm too early": "This norm was computed while the two ends still had different gradients of the shared matrix. The square of a sum is not the sum of the squares.",
+    "norm mean": "This is the root of the mean over the stages. Their gradients are parts of one long vector, so the squares are added.",
+    "norm mean twice": "This is the root of the mean over the stages. Their gradients are parts of one long vector, so the squares are added. The shared matrix is counted on both ends, too.",
+    "norm sum of norms": "This is the sum of the stages' norms. Add up their squares and take the root of the sum.",
+    "norm largest": "This is the largest of the stages' norms. Their gradients are parts of one long vector, so the squares are added.",
+    "norm square": "This is the square of the norm: take its root.",
+    "norm clipped": "This is the norm after clipping. Asked for is the norm before, as `clip_grad_norm_` returns it.",
+    "norm other": "This is not the norm of all gradients of the network.",
+    "weights by own": "This stage has clipped by the norm of its own gradients. One process multiplies all gradients by the same factor.",
+    "weights by own or largest": "This stage has clipped by the norm of the gradients that it holds, where one process has the norm of all stages together.",
+    "weights by twice": "All gradients are clipped by one factor, and it is too small: the shared matrix is counted on both ends.",
+    "weights by too early": "The factor comes from a norm that was computed before the gradients of the shared matrix were added.",
+    "weights by mean": "All gradients are clipped by one factor. It comes from the mean over the stages, where one process has the sum of the squares.",
+    "weights by largest": "All gradients are clipped by one factor. It comes from the stage with the largest norm, where one process has the norm of all stages together.",
+    "weights by sum of norms": "All gradients are clipped by one factor. It comes from the sum of the stages' norms, where one process has the root of the sum of their squares.",
+    "weights not clipped": "The gradients were not clipped.",
+    "weights always": "The gradients were shorter than max_norm and have been made longer. The factor is 1 at most.",
+    "weights shared alone": "The shared matrix has been updated by the gradient of one end only, so its two copies drift apart.",
+    "weights shared mean": "The shared matrix has been updated by the mean of the two ends. Its gradient is a sum, because the loss depends on both uses.",
+    "weights shared twice": "The shared matrix has been updated by twice its gradient: is it added up twice?",
+    "weights clipped early": "Each end has clipped its gradient of the shared matrix by its own factor before the two were added.",
+    "weights other": "The weights are not those of one process, where the gradients are {where} than max_norm.",
 }
 
 HINTS = {  # {name: (where to look, nearly the code)}
@@ -171,7 +206,8 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "14-orders": (
         "The last rank needs no forward ahead of its first backward but its own. The rank before it must have done one more, so that the last one is never without work; and so on. What if there "
         "are not so many micro-batches?",
-        "warm_up = min(micro_batches, stages - 1 - rank) forwards; then for m in range(micro_batches - warm_up): (\"F\", warm_up + m), (\"B\", m); then the backwards that are left.",
+        "Play 1F1B on paper with 3 stages and 5 micro-batches: each rank does a forward or a backward as soon as it can, and backwards go first. Each order has three parts. How long is the first one on ranks 2, 1 "
+        "and 0, and what remains for the last one? With 2 micro-batches, the first part of rank 0 cannot be longer than there are micro-batches.",
     ),
     "14-finish": (
         "Keep a dictionary from (kind, m, rank) to the time of its end. The next event of a rank can be done if the dictionary has what it needs: for a forward that of rank - 1, for a "
@@ -195,5 +231,9 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "leave out what does not fit; keep the cheapest.",
         "forward = [job.start_s + s / M for s in job.forward_s[S]], backward with 2 * s; alive = M for GPipe, min(M, S - rank) for 1F1B; memory = 4 * weights + kept * alive / M; whole = the latest "
         "end; idle = 1 - M * (sum(forward) + sum(backward)) / (S * whole); price = S * whole.",
+    ),
+    "14-update": (
+        "Nothing is wrong as long as nothing is clipped. What does `faulty_update` return on each rank, and what would one process return? Print the gradient of `shared` on both ends before and after each line, too.",
+        "There are two faults. A number that belongs to the whole network is computed from what one rank holds, and two steps whose order matters are in the wrong order. When you repair the first one, remember that a copy of a parameter is not a second parameter.",
     ),
 }

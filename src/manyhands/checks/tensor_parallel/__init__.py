@@ -16,7 +16,7 @@ from manyhands.checks.report import Stopped
 from manyhands.checks.tensor_parallel import cases, verdicts
 from manyhands.checks.tensor_parallel.words import CRITERIA, HINTS, MISTAKES
 
-__all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", "reductions", "row"]
+__all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", "reductions", "row", "vocabulary"]
 
 RTOL = 1e-9
 OURS = (cases.rule, cases.reduced, cases.possible, cases.runs_well, cases.seen_by, cases.sent_bytes, cases.held_bytes, cases.numbers,
@@ -57,6 +57,16 @@ def attention(cluster, cut_name, name):
             values = [[case["heads"], case["error"] == "ValueError"] for case in refused]
             report.judge("refused", map(verdicts.refused_problem, refused), values)
         _judge_layer(report, _on_ranks(report, "attention", name))
+
+
+def vocabulary(cluster, name):
+    """Check `name(h, head, targets, group)`: the cross-entropy of each place, with a head of which each rank has some columns."""
+    with check("vocabulary", cluster) as report:
+        answers = report.on_ranks("tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs")
+        found = [case for answer in answers for case in answer]
+        for criterion, problem_of in (("values", verdicts.value_problem), ("gradients", verdicts.gradients_problem)):
+            report.judge(criterion, map(problem_of, found), [verdicts.evidence(case)[criterion] for case in found], rtol=RTOL, atol=RTOL)
+        report.judge("sent", map(verdicts.sent_problem, found), [verdicts.sent_evidence(case) for case in found])
 
 
 def _layer(check_name, cluster, experiment, *names):

@@ -57,6 +57,22 @@ def calls_problem(case):
     return None
 
 
+def sent_problem(case):
+    """The same for exercise 8, where sums may be packed into fewer calls."""
+    (_, forward), (_, backward) = case["forward"], case["backward"]
+    (_, may), (_, must) = case["sums"]
+    for way, got, right, looks in (("forward", forward, may, "more" if forward > may else None),
+                                   ("backward", backward, must, "more" if backward > must else "less" if backward < must else None)):
+        if looks:
+            return problem(f"loss {way} {looks}", f"{right} bytes", f"{got} bytes", case["rank"])
+    return None
+
+
+def sent_evidence(case):
+    """What the grader compares: the same for all that send no more than they may."""
+    return [max(case["forward"][1], case["sums"][0][1]), case["backward"][1]]
+
+
 def evidence(case):
     """What the grader compares, by criterion."""
     unspoilt = [not any(name != "gradient" for name in case["touched"]), "gradient" not in case["touched"]]

@@ -1,4 +1,6 @@
-"""The words of unit 15's checks: what each criterion says, the likely mistakes, and the hints."""
+"""The words of unit 15's checks: what each criterion says, the likely mistakes, and the hints. Those of exercise 8 are in `vocabulary_words`."""
+
+from manyhands.checks.tensor_parallel import vocabulary_words
 
 CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "f-and-g": {
@@ -284,16 +286,16 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "15-column": (
         "Forward needs nothing from others. In backward x gets a gradient from each rank's columns; one process has "
         "the sum of them. Which of your two functions does nothing forward, and sums backward?",
-        "copy_to(x, group) @ w + b",
+        "Without it, the output is right and the gradient of x contains one rank's columns only. It belongs where x enters, and it must know the group; w and b are cut, so their gradients are complete.",
     ),
     "15-row": (
         "x @ w is a part of the sum for every number of the output. What would become of a bias that each rank adds "
         "before the sum?",
-        "reduce_from(x @ w, group) + b",
+        "Compute the product first, sum it with one of your two functions, and only then think of the bias. Its gradient is complete on every rank, so it needs no function.",
     ),
     "15-mlp": (
         "column gives this rank's columns, tanh treats each number by itself, and row asks for just these columns.",
-        "torch.tanh(row(torch.tanh(column(x, up, up_bias, group)), down, down_bias, group))",
+        "Only `column` and `row` send anything here. The first tanh comes between them, and the second one needs the complete sum with its bias. If you see three all-reduces, one of them is between the layers.",
     ),
     "15-attention": (
         "Make the heads an axis of their own: qkv.unflatten(1, (3, heads, -1)) is [width, 3, heads, size of a head]. "
@@ -327,3 +329,7 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "ValueError: continue. Keep the layout with the smallest sent.",
     ),
 }
+
+CRITERIA |= vocabulary_words.CRITERIA
+MISTAKES |= vocabulary_words.MISTAKES
+HINTS |= vocabulary_words.HINTS

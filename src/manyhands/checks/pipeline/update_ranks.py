@@ -1,0 +1,129 @@
+"""The half of exercise 7's check that runs on the ranks: the learner's `update` next to one process with the whole network.
+
+The network begins with a matrix and ends with its transpose, as an embedding and a head that are tied. Each rank computes the gradients of all stages
+and keeps those of its own, so no pipeline has to run, and the first and the last stage have the gradient of their own use of the matrix only.
+"""
+
+import copy
+import random
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.functional import mse_loss
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.pipeline.words import MISTAKES
+from manyhands.checks.rank_tools import GROUPS, close, fresh_world, looks_like, make_groups, said_where, short_lived
+
+RATE, EPSILON = 0.5, 1e-6  # the second is in the denominator of PyTorch's clipping
+TOLERANCE = 1e-5  # some divide by norm, some by norm + 1e-6
+SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
+
+
+@fresh_world()
+def update(name, seed):
+    """What became of each update in which this rank took part: with gradients that are too long, and with short ones."""
+    function, found = learners(name), []
+    ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
+    for members, group in make_groups():
+        for part in (SHORT, LONG):
+            case = Case(f"{seed} {members} {part}", len(members), part)
+            found.append(_update(function, case, members, group, ends[GROUPS.index(members)]))
+    return found
+
+
+class Case:
+    """A network, a batch and a limit, drawn from the seed: the same on every rank."""
+
+    def __init__(self, seed, stages, part):
+        draw = random.Random(seed)
+        torch.manual_seed(draw.randrange(2**31))
+        width = draw.randint(3, 6)
+        x, y, shared, *weights = (torch.randn(width, width, dtype=torch.float64) for _ in range(3 + stages))
+        self.stages = [nn.ParameterDict({"weight": nn.Parameter(weight)}) for weight in weights]
+        for end in (self.stages[0], self.stages[-1]):
+            end["shared"] = nn.Parameter(shared.clone())
+        self._loss_of(x, y).backward()
+        self.both = self.stages[0]["shared"].grad + self.stages[-1]["shared"].grad  # the gradient of the one matrix
+        self.norms = self._norms()
+        self.max_norm = part * self.norms["right"]
+
+    def _loss_of(self, x, y):
+        h = x @ self.stages[0]["shared"]
+        for stage in self.stages:
+            h = torch.tanh(h @ stage["weight"])
+        return mse_loss(h @ self.stages[-1]["shared"].T, y)
+
+    def _norms(self):
+        """The norm of one process, and those that come of usual mistakes."""
+        each = [torch.stack([p.grad.square().sum() for p in stage.parameters()]).sum() for stage in self.stages]
+        weights = [stage["weight"].grad.square().sum() for stage in self.stages]
+        once, apart = self.both.square().sum(), sum(each)
+        right = sum(weights) + once
+        summed = [own + once if i in (0, len(each) - 1) else own for i, own in enumerate(weights)]
+        wrong = {"twice": right + once, "too early": apart, "mean": right / len(each), "mean twice": (right + once) / len(each),
+                 "sum of norms": sum(one.sqrt() for one in summed).square(), "largest": max(summed), "square": right.square(), "halved": sum(weights) + once / 4}
+        self.own = [{own.sqrt().item(), later.sqrt().item()} for own, later in zip(each, summed)]
+        return {"right": right.sqrt().item(), **{name: value.sqrt().item() for name, value in wrong.items()}}
+
+    def after(self, stage, factor=None, shared=None):
+        """The weights of a stage after the update, as one vector: the shared matrix's gradient may be a wrong one."""
+        factor = self.factor(self.norms["right"]) if factor is None else factor
+        gradients = {name: p.grad for name, p in self.stages[stage].items()}
+        if "shared" in gradients:
+            gradients["shared"] = self.both if shared is None else shared
+        return torch.cat([(p.detach() - RATE * factor * gradients[name]).flatten() for name, p in self.stages[stage].items()])
+
+    def factor(self, norm):
+        return min(1.0, self.max_norm / (norm + EPSILON))
+
+    def wrong(self, stage):
+        """What usual mistakes leave of a stage, {mistake: weights}."""
+        norms, own = self.norms, self.own[stage]
+        found = {f"by {name}": self.after(stage, self.factor(norm)) for name, norm in norms.items() if name not in ("right", "largest")}
+        alike = abs(max(own) - norms["largest"]) < TOLERANCE
+        found |= {"by own or largest" if alike else "by own": self.after(stage, self.factor(max(own))), "not clipped": self.after(stage, 1.0),
+                  "always": self.after(stage, self.max_norm / (norms["right"] + EPSILON))}
+        found.setdefault("by largest", self.after(stage, self.factor(norms["largest"])))
+        if "shared" in self.stages[stage]:
+            alone = self.stages[stage]["shared"].grad
+            factors = [self.factor(norm) for norm in (*own, norms["right"], norms["too early"], norms["halved"])]
+            found |= {f"shared alone {i}": self.after(stage, factor, alone) for i, factor in enumerate(factors)}
+            found |= {f"shared mean {i}": self.after(stage, factor, self.both / 2) for i, factor in enumerate(factors)}
+            found |= {f"shared twice {i}": self.after(stage, factor, 2 * self.both) for i, factor in enumerate(factors)}
+            ends = [self.stages[i]["shared"].grad * self.factor(min(self.own[i])) for i in (0, -1)]  # each clipped, then added
+            mine = self.factor(min(own))
+            found["clipped early"] = self.after(stage, mine, sum(ends) / mine)
+        return found
+
+
+def _update(function, case, members, group, ends):
+    me = members.index(dist.get_rank())
+    stage = copy.deepcopy(case.stages[me])
+    for name, parameter in stage.items():
+        parameter.grad = case.stages[me][name].grad.clone()
+    optimiser = torch.optim.SGD(stage.parameters(), lr=RATE)
+    shared, ends = (stage["shared"], ends) if "shared" in stage else (None, None)
+    with said_where(MISTAKES["where update"].format(ranks=members)):
+        norm = function(stage, optimiser, case.max_norm, shared, ends, group)
+    norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
+    got = torch.cat([p.detach().flatten() for p in stage.parameters()])
+    looks = looks_like(got, case.after(me), case.wrong(me), TOLERANCE)
+    return {"rank": dist.get_rank(), "stages": len(members), "norm": norm if isinstance(norm, (int, float)) else None, "right norm": case.norms["right"],
+            "norm looks": _norm_looks(norm, case, me), "max_norm": case.max_norm,
+            "looks": looks and looks.rstrip(" 0123456789"), "weights": got[:3].tolist() + [got.sum().item()], "wanted": case.after(me)[:3].tolist()}
+
+
+def _norm_looks(norm, case, me):
+    """None if it is right, else which mistake it looks like."""
+    if not isinstance(norm, (int, float)):
+        return "norm nothing" if norm is None else "norm no number"
+    same = lambda value: close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)
+    if same(case.norms["right"]):
+        return None
+    if any(map(same, case.own[me])):
+        return "norm own or largest" if same(case.norms["largest"]) else "norm own"
+    if same(min(case.max_norm, case.norms["right"])):
+        return "norm clipped"
+    return next((f"norm {name}" for name, value in case.norms.items() if same(value)), "norm other")

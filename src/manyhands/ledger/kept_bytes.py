@@ -1,0 +1,45 @@
+"""The bytes of the tensors that a block of code has made and that still exist, whatever holds them.
+
+`StageClock` counts what autograd saves. Selective recomputation keeps tensors elsewhere, in a cache of
+`torch.utils.checkpoint`, so this counts the memory itself.
+"""
+
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class KeptBytes(TorchDispatchMode):
+    """A context manager; `nbytes` says how much of the memory that its block allocated is still in use.
+
+    Several tensors that share their memory count once. Memory that an operation was given does not count, so parameters
+    and inputs are left out.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._made = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = {_key(one) for one in _tensors((args, kwargs))}
+        answer = function(*args, **(kwargs or {}))
+        for one in _tensors(answer):
+            if _key(one) not in given:
+                memory = one.untyped_storage()
+                self._made.setdefault(_key(one), (StorageWeakRef(memory), memory.nbytes()))
+        return answer
+
+    @property
+    def nbytes(self):
+        self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
+        return sum(nbytes for _, nbytes in self._made.values())
+
+
+def _tensors(values):
+    return [one for one in tree_leaves(values) if isinstance(one, Tensor)]
+
+
+def _key(tensor):
+    """The memory's address in PyTorch. A weak reference keeps it from being used again."""
+    return tensor.untyped_storage()._cdata

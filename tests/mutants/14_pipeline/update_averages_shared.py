@@ -1,0 +1,21 @@
+"""The gradients of the shared matrix are averaged over the two ends.
+
+fails: update/norm, update/weights
+shows: The shared matrix has been updated by the mean of the two ends
+points: 19
+"""
+# %% grade_id="update"
+# %%px --setup
+def update(stage, optimiser, max_norm, shared, ends, group=None):
+    if shared is not None:
+        dist.all_reduce(shared.grad, group=ends)
+    if shared is not None:
+        shared.grad /= 2
+    counted = [p for p in stage.parameters() if p is not shared or dist.get_rank(group) == 0]
+    squares = torch.stack([p.grad.square().sum() for p in counted]).sum()
+    dist.all_reduce(squares, group=group)
+    norm = squares.sqrt()
+    for p in stage.parameters():
+        p.grad *= (max_norm / (norm + 1e-6)).clamp(max=1)
+    optimiser.step()
+    return norm.item()

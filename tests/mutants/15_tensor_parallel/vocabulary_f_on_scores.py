@@ -1,0 +1,18 @@
+"""copy_to is called with the scores, where each rank has different ones.
+
+fails: vocabulary/gradients, vocabulary/sent
+shows: The gradient of h is not that of one process
+points: 26
+"""
+# %% grade_id="vocabulary"
+# %%px --setup
+def vocabulary_loss(h, head, targets, group=None):
+    scores = copy_to(h @ head, group)
+    largest = scores.detach().amax(1, keepdim=True)
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX, group=group)
+    scores = scores - largest
+    total = reduce_from(scores.exp().sum(1), group)
+    word = targets - dist.get_rank(group) * head.shape[1]
+    here = (0 <= word) & (word < head.shape[1])
+    own = scores.gather(1, word.where(here, 0)[:, None])[:, 0] * here
+    return total.log() - reduce_from(own, group)

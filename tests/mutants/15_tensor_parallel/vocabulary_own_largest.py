@@ -1,0 +1,16 @@
+"""h enters by copy_to, but each rank still subtracts its own largest score.
+
+fails: vocabulary/values, vocabulary/gradients
+shows: Each rank subtracts the largest score of its own words
+points: 26
+"""
+# %% grade_id="vocabulary"
+# %%px --setup
+def vocabulary_loss(h, head, targets, group=None):
+    scores = copy_to(h, group) @ head
+    scores = scores - scores.detach().amax(1, keepdim=True)
+    total = reduce_from(scores.exp().sum(1), group)
+    word = targets - dist.get_rank(group) * head.shape[1]
+    here = (0 <= word) & (word < head.shape[1])
+    own = scores.gather(1, word.where(here, 0)[:, None])[:, 0] * here
+    return total.log() - reduce_from(own, group)
