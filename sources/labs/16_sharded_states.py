@@ -1,16 +1,16 @@
 # %% [markdown] unit={"minutes": 70, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Lab: a model that no rank holds whole
 #
-# You write the three stages of ZeRO, on vectors that are cut into shards: a step of Adam whose states are sharded, gradients that are cut while backward still runs, and a layer whose
-# weights are there only while it computes. At the end you can
+# You write the three stages of ZeRO on vectors that are cut into shards, and you find the mistakes in code of this kind that runs and is wrong. At the end you can
 #
 # * foretell the bytes on a rank at each stage, and how deep a model fits;
 # * cut tensors of any size into shards, and put them together again;
 # * take a step of Adam with a part of the states on each rank, and have the weights of one process;
 # * gather weights, use them and free them, forward and backward;
-# * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone.
+# * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone;
+# * find what is wrong in a training loop around `fully_shard`, by comparing it with one process.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** 4. **Points:** 25.
+# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** 4. **Points:** 28.
 #
 # Exercise 1 runs in this kernel, all others on the ranks: their cells begin with `%%px`. A mistake may make the ranks wait for each other: after a few seconds the cluster
 # notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right. Every hint has two steps: run `hint(...)` again for the second.
@@ -184,25 +184,66 @@ def zero1_step(parameters, state: dict, lr: float, eps: float, group=None) -> No
 check.zero1(cluster, "zero1_step")
 
 # %% [markdown]
-# ## 4. Stage 2: cut gradients while backward runs
+# ## 4. Find the bug: stage 2
 #
-# Run `loss.backward()`, and do not let whole gradients pile up: as soon as a parameter's gradient is ready, its mean is cut into shards, this rank keeps its own, and the whole
-# gradient is freed. Afterwards
+# In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean is cut into shards, this rank keeps its own shard, and the whole gradient is freed.
+# The function below was written for that. It runs without an error, but in a long training run its memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
+
+# %%
+# %%px --setup
+def faulty_backward(loss, parameters, group=None):
+    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    parameters = list(parameters)
+    shards = [None] * len(parameters)
+    for i, p in enumerate(parameters):
+        def cut(p):
+            shards[i] = reduce_shard(p.grad, group)
+
+        p.register_post_accumulate_grad_hook(cut)
+    loss.backward()
+    return shards
+
+# %% [markdown]
+# The evidence comes from two calls with the same network of six parameters. It needs your `reduce_shard`. What should each of the three numbers be?
+
+# %%
+# %%px --setup
+from manyhands.ledger import Ledger
+
+def evidence_of_backward(backward):
+    torch.manual_seed(0)
+    net = nn.Sequential(*[nn.Linear(8, 8) for _ in range(3)]).to(device)
+    for call in range(2):
+        loss = net(torch.ones(1, 8, device=device)).square().sum()
+        with Ledger() as ledger:
+            shards = backward(loss, net.parameters())
+        filled = sum(one is not None for one in shards)
+        left = sum(p.grad is not None for p in net.parameters())
+        reduced = sum("reduce" in entry.call for entry in ledger.entries)
+        if dist.get_rank() == 0:
+            print(f"call {call}: {filled} shards, {left} whole gradients are left, "
+                  f"{reduced} reduce-scatters")
+
+# %%
+# %%px
+evidence_of_backward(faulty_backward)
+
+# %% [markdown]
+# Write the function as it should be, then run `evidence_of_backward(zero2_backward)`. The check asks for this:
 #
-# * the shards are returned in the order of the parameters, padded as in exercise 2;
-# * `p.grad` is `None` for each parameter, and the network is as it was, without hooks: the function is called again with the next loss.
+# * The shards are returned in the order of the parameters, padded as in exercise 2.
+# * Afterwards `p.grad` is `None` for each parameter, and the network is as it was before. The function is called again with the next loss.
+# * While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed. Afterwards there is none. A copy of a gradient is as large as the gradient, and a view of one
+#   keeps all of it alive.
+# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of an all-reduce's. Each parameter gets a gradient, on all ranks in the same order.
 #
-# While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed; afterwards none. A copy of a gradient is as large as
-# the gradient, and a view of one keeps all of it alive. Each gradient is sent once, with the bytes of one reduce-scatter, which are half of an all-reduce's. Each
-# parameter gets a gradient, on all ranks in the same order.
+# `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is ready, and it returns a handle.
 #
-# `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is there; `remove()` of what it returns takes the hook away.
-#
-# *Difficulty ●●○, 10 minutes, 4 points*
+# *Difficulty ●●○, 8 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# The hook gets the parameter: how does it know where in the list its shard belongs? A `lambda` in a loop sees the loop's last value. For more, `hint("16-zero2")`.
+# Compare each number with the number of parameters, in the first call and in the second one. For more, run `hint("16-zero2")`.
 # </details>
 
 # %% tags=["solution"] grade_id="zero2"
@@ -229,20 +270,66 @@ def zero2_backward(loss, parameters, group=None) -> list:
 check.zero2(cluster, "zero2_backward")
 
 # %% [markdown]
-# ## 5. Stage 3: gather, use, free
+# ## 5. Find the bug: stage 3
 #
-# A layer `y = x @ weight.T` whose weight is there only while it computes. Between forward and backward, and after backward, a rank holds its shard, not the weight: forward gathers it, uses
-# it and lets it go; backward does the same again. The check counts everything that is in memory at that time, no matter what keeps it alive. The gradient of the shard is that of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. Each rank has rows `x` of its own, so
-# the gradient of `x` is not averaged.
+# In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its shard and not the weight. This layer was written for
+# that. Its outputs are right. However, a network of many such layers needs as much memory as if nothing were sharded, and it does not learn what one process learns.
+
+# %%
+# %%px --setup
+class FaultyLinear(torch.autograd.Function):
+    """x: rows of this rank. own: the shard of a weight of shape (outputs, inputs)."""
+
+    @staticmethod
+    def forward(ctx, x, own, shape, group=None):
+        weight = unshard(own, shape, group)
+        ctx.save_for_backward(x, weight)
+        ctx.group = group
+        return x @ weight.T
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        to_x, to_weight = gradient @ weight, gradient.T @ x
+        to_x /= dist.get_world_size(ctx.group)  # a mean, as for the weight
+        return to_x, reduce_shard(to_weight, ctx.group), None, None
+
+# %% [markdown]
+# The evidence compares it with a whole layer of 6 x 8 weights, 2 rows of each rank, and a loss that differs from rank to rank. It needs the tools of exercise 2.
+
+# %%
+# %%px --setup
+def evidence_of_layer(layer):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    weight, xs = torch.randn(6, 8).to(device), torch.randn(ranks, 2, 8).to(device)
+    x = xs[rank].clone().requires_grad_()
+    y = layer.apply(x, nn.Parameter(shard(weight, rank, ranks)), weight.shape, None)
+    kept = [tuple(tensor.shape) for tensor in y.grad_fn.saved_tensors]
+    with Ledger() as ledger:
+        y.square().sum().backward()
+    right = 2 * (x.detach() @ weight.T) @ weight  # from this rank's rows alone
+    if rank == 0:
+        print("kept for backward:", kept)
+        print(f"gradient of x: {(x.grad - right).norm() / right.norm():.0%} off")
+        print("sent in backward:", *(entry.call for entry in ledger.entries))
+
+# %%
+# %%px
+evidence_of_layer(FaultyLinear)
+
+# %% [markdown]
+# Write the layer as it should be, then run `evidence_of_layer(GatheredLinear)`.
 #
-# It is called as `GatheredLinear.apply(x, own, shape, group)`. Of `x`, `own`, `shape` and `group`, the last two have no gradient: backward returns `None` for them. Forward sends as much
-# as one all-gather of the weight, backward as one all-gather and one reduce-scatter.
+# * Between forward and backward a rank holds no whole weight. The check counts everything that is in memory at that time, no matter what keeps it alive.
+# * The gradient of the shard belongs to the **mean** over the ranks, as if `weight.grad` had been averaged and cut. The gradient of `x` is what a whole layer gives for the rows of this rank.
+# * Forward sends as much as one all-gather of the weight, and backward as much as one all-gather and one reduce-scatter.
 #
-# *Difficulty ●●●, 12 minutes, 4 points*
+# *Difficulty ●●●, 8 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What `ctx` holds lives until backward. Which tensors may it hold, so that the weight dies when forward returns? For more, `hint("16-gather")`.
+# What `ctx` holds lives until backward. Which tensors may it hold, so that the weight is freed when forward returns? For more, run `hint("16-gather")`.
 # </details>
 
 # %% tags=["solution"] grade_id="gather"
@@ -310,7 +397,7 @@ check.masters(cluster, "mixed_step")
 # ## 7. Clip by the norm of all
 #
 # Gradients are clipped by the norm of **all** numbers of all vectors. Here each rank has a shard of each vector. If the norm is larger than `max_norm`, all numbers become smaller by the factor
-# `max_norm / norm`, in place; else nothing changes. Every rank returns the same norm, that before the clipping.
+# `max_norm / norm`, in place; else nothing changes. (PyTorch divides by `norm + 1e-6`, which the check accepts too.) Every rank returns the same norm, which is the one before the clipping.
 #
 # * `sizes[i]` is the length of vector i without padding. What stands in the padding here may be anything, even `nan`, as in memory that nobody has written to: it does not count.
 # * There may be many vectors, and no gradient at all: all zeros. **One all-reduce of one number** is enough.
@@ -341,6 +428,112 @@ def clip_shards(shards: list, sizes: list, max_norm: float, group=None) -> float
 
 # %% tags=["check"] grade_id="clip-check" points=3
 check.clip(cluster, "clip_shards")
+
+# %% [markdown]
+# ## 8. Find the bug: `fully_shard`
+#
+# This loop trains with PyTorch's `fully_shard`. In each step every rank takes 8 rows in four micro-batches, and then it clips the gradients. It runs, its loss falls, and no error is raised, but in the end its weights
+# differ from the weights of one process that takes the same 32 rows in each step. Three things in it are wrong. Do not read it for too long, but look at what it did, in the cells below it.
+
+# %%
+# %%px --setup
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+
+def faulty_training(make, x, y, seed, steps, max_norm, mesh):
+    """Train the network that `make()` draws; return it."""
+    rank, ranks = mesh.get_local_rank(), mesh.size()
+    torch.manual_seed(seed + rank)  # each rank has random numbers of its own
+    net = make()
+    for layer in net:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(net, mesh=mesh)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.5)
+    for step in range(steps):
+        rows = torch.arange(32 * step, 32 * (step + 1)).chunk(ranks)[rank]
+        for i, part in enumerate(rows.chunk(4)):
+            net.set_requires_gradient_sync(i == 0)  # scatter once in a step
+            loss = nn.functional.cross_entropy(net(x[part]), y[part])
+            (loss / 4).backward()
+        gradients = [weight.grad.to_local() for weight in net.parameters()]
+        norm = math.sqrt(sum(part.square().sum().item() for part in gradients))
+        for part in gradients if norm > max_norm else ():
+            part *= max_norm / norm
+        sgd.step()
+        sgd.zero_grad()
+    return net
+
+# %% [markdown]
+# The evidence looks at the weights of all ranks before the first step and after it. `max_norm` is 0.1 and the rate is 0.5, so a clipped step of plain SGD is 0.05 long. In each rank's 8 rows of
+# this step, rows 2 to 7 belong to the later micro-batches.
+
+# %%
+# %%px --setup
+from manyhands.data import digits
+
+def make_network():
+    layers = nn.Linear(64, 30), nn.Tanh(), nn.Linear(30, 10)
+    return nn.Sequential(*layers).double().to(device)
+
+def evidence_of_training(train):
+    x, y = (torch.from_numpy(array[:32]).to(device) for array in digits("train"))
+
+    def weights(steps, labels=y):
+        net = train(make_network, x.double(), labels, 0, steps, 0.1, mesh)
+        return torch.cat([w.detach().full_tensor().flatten() for w in net.parameters()])
+
+    torch.manual_seed(0)
+    one = torch.cat([w.detach().flatten() for w in make_network().parameters()])
+    later = torch.arange(32, device=device) % 8 >= 2
+    start, after, relabelled = weights(0), weights(1), weights(1, (y + later) % 10)
+    if dist.get_rank() == 0:
+        print(f"before the first step: {(start - one).norm():.3f} from one process")
+        print(f"length of the first step: {(after - start).norm():.3f}")
+        print("the step, if rows 2 to 7 have different labels, differs by "
+              f"{(relabelled - after).norm():.3f}")
+
+# %%
+# %%px
+evidence_of_training(faulty_training)
+
+# %% [markdown]
+# Write the loop as it should be, then run `evidence_of_training(training)`. It is still `fully_shard` that averages the gradients, and each step scatters them once.
+#
+# *Difficulty ●●●, 10 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Repair one thing at a time, and run the evidence after each. What would one process print in its three lines? For more, run `hint("16-training")`.
+# </details>
+
+# %% tags=["solution"] grade_id="training"
+# %%px --setup
+def training(make, x, y, seed, steps, max_norm, mesh):
+    """`faulty_training`, repaired: the ranks together have the weights of one process."""
+    ### BEGIN SOLUTION
+    rank, ranks = mesh.get_local_rank(), mesh.size()
+    torch.manual_seed(seed)
+    net = make()
+    for layer in net:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(net, mesh=mesh)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.5)
+    for step in range(steps):
+        rows = torch.arange(32 * step, 32 * (step + 1)).chunk(ranks)[rank]
+        for i, part in enumerate(rows.chunk(4)):
+            net.set_requires_gradient_sync(i == 3)
+            loss = nn.functional.cross_entropy(net(x[part]), y[part])
+            (loss / 4).backward()
+        nn.utils.clip_grad_norm_(net.parameters(), max_norm)
+        sgd.step()
+        sgd.zero_grad()
+    return net
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="training-check" points=3
+check.training(cluster, "training")
 
 # %% [markdown]
 # ## All together
@@ -395,7 +588,7 @@ if rank == 0:
 # %% [markdown]
 # ## Where to go on
 #
-# * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees like this, and gathers the next layer while one computes; the tutorial runs it. Which of your functions would have to change for that?
+# * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees like this, and it gathers the next layer while one computes, as the tutorial shows. Which of your functions would have to change for that?
 # * In exercise 4 each reduce-scatter stops backward until it has ended. Start it with `async_op=True`, and wait for it in the next hook: how many whole gradients are there then?
 # * Exercise 6 with Adam keeps 12 bytes for each parameter of the shard. Which 12?
 # * S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054); Y. Zhao et al. 2023,

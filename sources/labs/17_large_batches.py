@@ -1,13 +1,13 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Lab: 32 times the batch, the same epochs
 #
-# You write what large batches need, and then reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end you can
+# You repair and write what large batches need, and then you reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end you can
 #
-# * write the rate of any step: scaled, warmed up, and dropped;
-# * give each layer a rate of its own (LARS), for several runs at once;
-# * measure the noise of a gradient from two batch sizes;
+# * find out from the rates of a few steps what is wrong with a schedule;
+# * find out from the steps that it takes what is wrong with an optimiser (LARS), for several runs at the same time;
+# * measure the noise of a gradient from the ranks of a data-parallel run;
 # * let the batch grow where the rate would fall, with the same noise and fewer steps;
-# * say with which confidence a training is as good as another.
+# * say with which confidence a training run is as good as another.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none: what counts is the batch, not who computes its gradient (unit 01). **Points:** 18.
 #
@@ -24,20 +24,44 @@ from manyhands.checks.large_batches_task import Task
 torch.set_num_threads(1)
 
 # %% [markdown]
-# ## 1. The rate of a step
+# ## 1. Find the bug: the rate of a step
 #
-# Write the whole schedule as one function. `epoch` says how much the training has seen when the step begins: 2.5 is the middle of the third epoch.
+# This function gives the rate of each step. `epoch` says how much the training run has seen when the step begins, so 2.5 is the middle of the third epoch. With it, a run by the square-root rule diverges, the
+# loss jumps during the warm-up, and a drop comes a step too late.
+
+# %%
+def faulty_rate(epoch, base_rate, k, rule, warm_up, drops, drop_by):
+    """The rate of the step that begins at `epoch`."""
+    full = (base_rate * k) ** (1 if rule == "linear" else 0.5)
+    if epoch < warm_up:
+        return base_rate + (full - base_rate) * int(epoch) / warm_up
+    return full / drop_by ** sum(epoch > drop for drop in drops)
+
+# %% [markdown]
+# The evidence is the rate of some steps with batches 32 times as large. Work out on paper what each number should be.
+
+# %%
+def evidence_of_rate(rate_of):
+    epochs = 0, 0.5, 1, 1.5, 2, 3.5, 4, 5, 6, 7
+    print(f"{'epoch':<12}", *(f"{epoch:>6}" for epoch in epochs))
+    for rule in ("linear", "square root"):
+        rates = [rate_of(epoch, 0.04, 32, rule, 2, [4, 6], 4) for epoch in epochs]
+        print(f"{rule:<12}", *(f"{rate:>6.3f}" for rate in rates))
+
+evidence_of_rate(faulty_rate)
+
+# %% [markdown]
+# Write the function as it should be, then run `evidence_of_rate(rate_at)`.
 #
-# * **Scaling.** Batches are `k` times as large: the full rate is `base_rate * k` by the linear rule, `base_rate` times the root of `k` by the rule `"square root"`.
-# * **Warm-up.** In the first `warm_up` epochs (perhaps a fraction, perhaps 0) the rate grows along a straight line, from `base_rate` at epoch 0 to the full
-#   rate at epoch `warm_up`.
+# * **Scaling.** Batches are `k` times as large. The full rate is `base_rate * k` by the linear rule, and `base_rate` times the root of `k` by the rule `"square root"`.
+# * **Warm-up.** In the first `warm_up` epochs (perhaps a fraction, perhaps 0) the rate grows along a straight line, from `base_rate` at epoch 0 to the full rate at epoch `warm_up`.
 # * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. They all come after the warm-up.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# A comparison counts as 0 or 1: `sum(epoch >= drop for drop in drops)`. For more, run `hint("17-schedule")` in a cell of its own.
+# Begin with epoch 2, where the warm-up is over and no drop has come. Is the rate right for both rules? For more, run `hint("17-schedule")` in a cell of its own.
 # </details>
 
 # %% tags=["solution"] grade_id="schedule"
@@ -56,27 +80,67 @@ def rate_at(epoch: float, base_rate: float, k: int, rule: str, warm_up: float,
 check.schedule(rate_at)
 
 # %% [markdown]
-# ## 2. A step of LARS
+# ## 2. Find the bug: a step of LARS
 #
-# In LARS each layer has a rate of its own: its step is `trust` times as long as the layer's weights are (times the rate). For each layer, with weights $w$, gradient $g$ and memory $v$:
+# In LARS each layer has a rate of its own, because its step is `trust` times as long as the layer's weights are (times the rate). For each layer, with weights $w$, gradient $g$ and memory $v$:
 #
 # $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w \leftarrow w - v $$
 #
-# Where $|w|$ or $|g|$ is zero, $r = 1$: biases often begin at zero, and would stay there.
+# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would stay there. Several runs are stored side by side, so each tensor is `[runs, ...]`, and each run has norms of its own.
 #
-# Several runs lie side by side: each tensor is `[runs, ...]`, and each run has norms of its own. `norm` takes them so that they can be multiplied.
-#
-# *Difficulty ●●○, 10 minutes, 4 points*
-#
-# <details><summary>Hint</summary>
-#
-# `torch.where(condition, a, b)` chooses number by number; what it does not choose may be infinite. For more, `hint("17-lars")`.
-# </details>
+# The step below trains, and its error looks plausible. However, a run ends with different weights when it shares its tensors with others, and the step after a drop of the rate is too short.
 
 # %% tags=["setup"]
 def norm(tensor):
     """The norm of each run's part of a tensor [runs, ...], as [runs, 1, ...]."""
     return tensor.square().sum(tuple(range(1, tensor.dim())), keepdim=True).sqrt()
+
+# %%
+def faulty_lars(weights, gradients, memory, rate, momentum, decay, trust):
+    """One step of LARS. Changes `weights` and `memory` in place."""
+    for weight, gradient, moving in zip(weights, gradients, memory):
+        gradient = gradient + decay * weight
+        ratio = trust * weight.norm() / gradient.norm()
+        moving.mul_(momentum).add_(ratio * gradient)
+        weight.sub_(rate * moving)
+
+# %% [markdown]
+# The evidence has one small layer. What should each line say?
+
+# %%
+def evidence_of_lars(step):
+    def moved(weight, gradients, rates, decay=0.0):
+        weight, memory = weight.clone(), torch.zeros_like(weight)
+        for gradient, rate in zip(gradients, rates):
+            before = weight.clone()
+            step([weight], [gradient.clone()], [memory], rate, 0.9, decay, 0.1)
+        return before - weight  # by the last step
+
+    torch.manual_seed(0)
+    scale = torch.tensor([1.0, 5.0]).view(2, 1, 1)
+    w, g = scale * torch.randn(2, 3, 4), torch.randn(2, 3, 4) / scale
+    print(f"run 0 with another run, against run 0 alone: "
+          f"{moved(w, [g], [1])[0].norm() / moved(w[:1], [g[:1]], [1]).norm():.3f}")
+    first, second = moved(w, [g], [1]), moved(w, [g, g], [1, 0])
+    print(f"second step, with a rate of 0, against the first: "
+          f"{second.norm() / first.norm():.3f}")
+    print(f"a layer of zeros moves by {moved(0 * w, [g], [1]).norm():.3f}, "
+          f"and its gradient is {g.norm():.3f} long")
+    print(f"with decay 1 and a gradient at a right angle, the step is "
+          f"{moved(torch.eye(2)[None], [torch.eye(2).flip(0)[None]], [1], 1.0).norm():.4f} "
+          f"long")
+
+evidence_of_lars(faulty_lars)
+
+# %% [markdown]
+# In the last line $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can work it out. Write the step as it should be, then run `evidence_of_lars(lars_step)`. `norm` takes the norms so that they can be multiplied.
+#
+# *Difficulty ●●○, 10 minutes, 4 points*
+#
+# <details><summary>Hint</summary>
+#
+# Each line of the evidence belongs to one part of the three formulas. `torch.where(condition, a, b)` chooses number by number, and what it does not choose may be infinite. For more, run `hint("17-lars")`.
+# </details>
 
 # %% tags=["solution"] grade_id="lars"
 def lars_step(weights: list[torch.Tensor], gradients: list[torch.Tensor],
@@ -103,26 +167,27 @@ check.lars(lars_step)
 #
 # $$ E\,|G_B|^2 = |G|^2 + \frac{1}{B}\,\mathrm{tr}\,\Sigma $$
 #
-# You are given many gradients of small batches and many of large ones. Two sizes, two equations: estimate $|G|^2$, $\mathrm{tr}\,\Sigma$, and from them the **noise scale**
-# $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018). The first two are then without bias; their quotient is not, but nearly, as long as many batches are averaged before the division.
+# In data parallelism two sizes come for free. The gradient of a rank before the all-reduce is the gradient of a small batch, and the mean over the ranks is the gradient of a large one. You are given the gradients of all ranks in
+# some steps, `[steps, ranks, numbers]`, each of which is the mean over `rows` images. Two sizes give two equations. Estimate $|G|^2$, $\mathrm{tr}\,\Sigma$, and from them the **noise scale** $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al.
+# 2018). The first two are then without bias. Their quotient is not, but nearly, as long as all steps are averaged before the division. Use all steps and all ranks.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What must be averaged is on the left of the equation: $|G_B|^2$. And a quotient of means has less bias than a mean of quotients. For more, `hint("17-noise")`.
+# What must be averaged is on the left of the equation, $|G_B|^2$. Over which dimensions is it averaged for the small batches, and over which for the large ones? For more, run `hint("17-noise")`.
 # </details>
 
 # %% tags=["solution"] grade_id="noise"
-def noise_scale(small: torch.Tensor, large: torch.Tensor, b_small: int,
-                b_large: int) -> tuple[float, float, float]:
-    """(|G|^2, trace of the covariance, noise scale) from gradients of small batches [n,
-    numbers] and of large ones [m, numbers]."""
+def noise_scale(gradients: torch.Tensor, rows: int) -> tuple[float, float, float]:
+    """(|G|^2, trace of the covariance, noise scale) from the gradients of all ranks in some
+    steps, [steps, ranks, numbers], each the mean over `rows` images."""
     ### BEGIN SOLUTION
-    of_small, of_large = (small.square().sum(1).mean().item(),
-                          large.square().sum(1).mean().item())
-    squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
-    trace = (of_small - of_large) / (1 / b_small - 1 / b_large)
+    large_rows = rows * gradients.shape[1]
+    of_small = gradients.square().sum(2).mean().item()
+    of_large = gradients.mean(1).square().sum(1).mean().item()
+    squared = (large_rows * of_large - rows * of_small) / (large_rows - rows)
+    trace = (of_small - of_large) / (1 / rows - 1 / large_rows)
     return squared, trace, trace / squared
     ### END SOLUTION
 
@@ -186,7 +251,7 @@ check.growing(sgd_noise, grow)
 #
 # **What is asked for.** Eight runs, each with a small-batch twin: the same start, the same images. $d$ is the difference of their test errors, in points. Then
 # $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**: with 95 % confidence (Student's t, one-sided, 7 degrees of freedom), your batches cost on average less than 3.5 points.
-# For the seeds that we tried, the linear rule (with or without warm-up) and LARS gave about 1 to 3; the square root, 6.6 to 11.
+# Which rule, which warm-up and which optimiser you take is your choice, and the tutorial's tables help you with it.
 # The grader asks the same with other distortions and other starts.
 #
 # Every image counts as it passes, of whatever task. How you use the gradients is up to you.
@@ -195,7 +260,7 @@ check.growing(sgd_noise, grow)
 #
 # <details><summary>Hint</summary>
 #
-# All you need stands above: momentum, a schedule with warm-up; or LARS. For more, `hint("17-challenge")`.
+# Which of the tutorial's series come close to the small batch at 256, and by which tools of this lab can you repeat them? For more, run `hint("17-challenge")`.
 # </details>
 
 # %% tags=["solution"] grade_id="challenge"
@@ -229,16 +294,16 @@ task = Task(digits, batch=256, epochs=3, seed=1)
 weights = {"start": task.start(), "after 3 epochs": train(task)}
 
 
-def gradients(weights, batch, repeats):
-    """Gradients of the first run, [repeats, numbers]."""
-    task = Task(digits, batch, epochs=32)
-    return torch.stack([torch.cat([g[0].flatten() for g in task.gradient(weights)])
-                        for _ in range(repeats)])
+def gradients(weights, rows, ranks, steps):
+    """Gradients of the first run, as of so many ranks: [steps, ranks, numbers]."""
+    task = Task(digits, rows, epochs=32)
+    found = [torch.cat([g[0].flatten() for g in task.gradient(weights)])
+             for _ in range(steps * ranks)]
+    return torch.stack(found).view(steps, ranks, -1)
 
 
 for when in weights:
-    squared, trace, scale = noise_scale(gradients(weights[when], 16, 128),
-                                        gradients(weights[when], 1024, 8), 16, 1024)
+    squared, trace, scale = noise_scale(gradients(weights[when], 16, 64, 8), 16)
     print(f"{when:<15} |G|^2 {squared:.3f}, trace {trace:4.1f}, noise scale about "
           f"{float(f'{scale:.1g}'):.0f}")
 

@@ -6,7 +6,7 @@
 # * say what a rank holds, byte by byte, with and without sharding;
 # * write ZeRO's stages 1, 2 and 3 on all-gather and reduce-scatter, and foretell what each saves and sends;
 # * keep means, padding, clipping and bf16 right when gradients and weights are in parts;
-# * use `fully_shard`, and say what its options change in memory and in bytes;
+# * use `fully_shard`, also with replicas, micro-batches and a network that no rank makes whole, and explain what its options change in memory and in bytes;
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
 # **Before:** units 01 (data parallelism by hand) and 04 (collectives), or what is in them. **Minutes:** 55. **Ranks:** 4.
@@ -126,9 +126,9 @@ psi = LAYERS * SIDE * SIDE * 8
 torch.manual_seed(0)  # the same numbers on every rank
 xs, ys = torch.randn(2, STEPS, 16, SIDE, dtype=torch.float64).to(device)
 
-def linear(seed, dtype=torch.float64):
+def linear(seed, dtype=torch.float64, on=device):
     torch.manual_seed(seed)
-    layer = nn.Linear(SIDE, SIDE, bias=False, dtype=torch.float64, device=device)
+    layer = nn.Linear(SIDE, SIDE, bias=False, dtype=torch.float64, device=on)
     return layer.to(dtype)
 
 def network(layers):
@@ -457,8 +457,7 @@ settle("16-lost", lambda: cluster.pull("lost")[0])
 # %% tags=["setup"]
 # %%px --setup
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import (CPUOffloadPolicy, MixedPrecisionPolicy,
-                                    fully_shard)
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
@@ -466,20 +465,20 @@ from torch.utils.checkpoint import checkpoint
 mesh = init_device_mesh(device.type, (ranks,))  # without one, fully_shard looks for GPUs
 
 class Block(nn.Module):
-    def __init__(self, seed, again=False):
+    def __init__(self, seed, again=False, on=device):
         super().__init__()
-        self.layer, self.again = linear(seed, torch.float32), again
+        self.layer, self.again = linear(seed, torch.float32, on), again
 
     def forward(self, x):
         if self.again:
             return checkpoint(lambda x: self.layer(x).tanh(), x, use_reentrant=False)
         return self.layer(x).tanh()
 
-def blocks(again=False):
-    return nn.Sequential(*[Block(seed, again) for seed in range(LAYERS)])
+def blocks(count=LAYERS, **options):
+    return nn.Sequential(*[Block(seed, **options) for seed in range(count)])
 
-def fsdp(root_only=False, again=False, **options):
-    net = blocks(again)
+def fsdp(net=None, root_only=False, mesh=mesh, **options):
+    net = blocks() if net is None else net
     for block in net if not root_only else ():
         fully_shard(block, mesh=mesh, **options)
     return fully_shard(net, mesh=mesh, **options)
@@ -500,14 +499,21 @@ if rank == 0:
     print("norm as one process to 1e-5:", abs(norms[0] / norms[1] - 1) < 1e-5)
 
 # %% [markdown]
-# **Predict.** Each gather makes whole what belongs to one `fully_shard`. Somebody calls it on the root only. What is a rank's peak then?
+# **Predict.** Each gather makes whole what belongs to one `fully_shard`. By what factor does a rank's peak change if you call it on the root only?
+#
+# If you give it a mesh of two dimensions, the first one holds replicas and the second one shards. Gradients are then reduce-scattered among the shards, and each shard of them is all-reduced over the
+# replicas. This is **HSDP**, *hybrid sharded data parallel*. Does a rank send more on 2 x 2 ranks than with FSDP on all four, because there is an all-reduce in addition?
 
 # %%
 predict("16-root", "fully_shard on the root only: its peak, against each block's, is ...",
         ["lower", "about the same", "at least twice as high"])
+predict("16-hsdp", "FSDP2, 2 replicas of 2 shards: against 4 shards, a rank sends in a "
+        "step ...",
+        ["less", "as much", "more"])
 
 # %% tags=["setup"]
 # %%px --setup
+plane = init_device_mesh(device.type, (2, 2), mesh_dim_names=("replica", "shard"))
 bf16 = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
 ways = {"DDP": lambda: DistributedDataParallel(blocks()),
         "DDP, ZeroRedundancy": lambda: DistributedDataParallel(blocks()),
@@ -515,8 +521,8 @@ ways = {"DDP": lambda: DistributedDataParallel(blocks()),
         "no reshard": lambda: fsdp(reshard_after_forward=False),
         "root only": lambda: fsdp(root_only=True),
         "bf16, reduce fp32": lambda: fsdp(mp_policy=bf16),
-        "checkpointing": lambda: fsdp(again=True),
-        "on the CPU": lambda: fsdp(offload_policy=CPUOffloadPolicy(pin_memory=False))}
+        "checkpointing": lambda: fsdp(blocks(again=True)),
+        "HSDP, 2 x 2": lambda: fsdp(mesh=plane)}
 
 def optimiser_of(name, net):
     if name == "DDP, ZeroRedundancy":
@@ -554,7 +560,7 @@ library = {}
 
 def keep(name):
     net, *counted = trained(name)
-    weights = [weight.detach().to(device) for weight in net.parameters()]
+    weights = [weight.detach() for weight in net.parameters()]
     apart = max((getattr(weight, "full_tensor", lambda: weight)() - one).abs().max().item()
                 for weight, one in zip(weights, right))
     library[name] = *counted, apart
@@ -565,7 +571,7 @@ for name in ("DDP", "DDP, ZeroRedundancy", "each block", "no reshard"):
 
 # %%
 # %%px
-for name in ("root only", "bf16, reduce fp32", "checkpointing", "on the CPU"):
+for name in ("root only", "bf16, reduce fp32", "checkpointing", "HSDP, 2 x 2"):
     keep(name)
 
 # %%
@@ -580,7 +586,7 @@ for name, (_, states, calls, _, apart) in of_ranks[0].items():
 # %% tags=["measured"]
 peaks = {name: max(of_rank[name][0] for of_rank in of_ranks) for name in of_ranks[0]}
 for name, peak in peaks.items():
-    print(f"{name:<20}{peak:>6.2f} psi at the peak, the weights counted")
+    print(f"{name:<20}{peak:>6.2f} psi at the peak, weights included")
 
 # %%
 def root_only():
@@ -588,7 +594,13 @@ def root_only():
     return ("lower" if times < 0.8 else "about the same" if times < 2 else
             "at least twice as high")
 
+def hsdp():
+    four, two_by_two = (round(of_ranks[0][name][3], 1)
+                        for name in ("each block", "HSDP, 2 x 2"))
+    return ("less" if two_by_two < four else "more" if two_by_two > four else "as much")
+
 settle("16-root", root_only)
+settle("16-hsdp", hsdp)
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
@@ -600,14 +612,150 @@ settle("16-root", root_only)
 # * *Root only* has all weights, all gradients and a copy of these whole at once. (A root keeps its weights from forward to backward if you say nothing.)
 # * *bf16* halves what is gathered; gradients are added up in float32, and the shards that Adam works on are float32. After two steps its weights are off by less than 0.01, but by more than $10^{-5}$.
 # * *Checkpointing* runs a block's forward again in its backward, while its weights are whole: no third gather.
-# * *On the CPU* keeps shards and moments in the host's memory, which is the same memory here. `CPUOffloadPolicy()` pins it, and for that wants a GPU.
+# * *HSDP* keeps the states of a half, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay among two ranks.
 #
-# Large networks are made on the `meta` device, cut, and filled after that, so that no rank ever has the whole.
+# `offload_policy=CPUOffloadPolicy()` keeps shards and moments in the host's memory and copies them to the GPU when they are needed.
 # </details>
 #
-# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)` on all but the last one, gradients are scattered once, as with DDP's `no_sync` (unit 06), but until then each rank keeps whole gradients. With
-# `set_reshard_after_backward(False)` on these, it also keeps whole weights after a backward, so that the next forward need not gather them. A step of four micro-batches on four ranks sends $9 \psi$ without either, $6.75 \psi$ with the first and $4.5 \psi$ with both. (This was
-# counted outside this notebook.) Since a pipeline needs many micro-batches, one puts ZeRO-1 around it rather than stage 3.
+# ## FSDP2 in a real run
+#
+# **Slow links between nodes.** HSDP is a common choice for some hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one. Which bytes leave the node?
+
+# %%
+# %%px
+with Ledger() as ledger:
+    backward(fsdp(mesh=plane), 0, dtype=torch.float32)
+group_of = {entry.call: entry.ranks for entry in ledger.entries}
+if rank == 0:
+    for call, row in ledger.by_call().items():
+        print(f"{call:<27} among ranks {group_of[call.removeprefix('dist.')]}: "
+              f"{row.bytes_sent / (psi / 2):.2f} psi")
+
+# %% [markdown]
+# Only the all-reduce crosses, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once, with $2.25\,\psi$. Moreover, its number of hops grows with all ranks, whereas HSDP's gathers
+# never have more than a node's. With several micro-batches, `set_requires_all_reduce(False)` leaves the all-reduce to the last one.
+#
+# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not scattered, as with DDP's `no_sync` (unit 06). With
+# `set_reshard_after_backward(False)`, the weights also stay whole after a backward, so that the next forward need not gather them. Both are switched back for the last micro-batch.
+
+# %%
+# %%px
+def accumulate(net, scatter_last, keep):
+    """Four micro-batches; the gradient is their mean."""
+    x, y = (of_step[0].chunk(ranks)[rank].float().chunk(4) for of_step in (xs, ys))
+    for i in range(4):
+        net.set_requires_gradient_sync(i == 3 or not scatter_last)
+        net.set_reshard_after_backward(i == 3 or not keep)
+        (mse_loss(net(x[i]), y[i]) / 4).backward()
+
+micro = {}
+for name, switches in {"neither": (False, False), "scatter at the last": (True, False),
+                       "and keep the weights": (True, True)}.items():
+    gc.collect()
+    dist.barrier()
+    with Ledger(memory=True) as ledger:
+        net = fsdp()
+        accumulate(net, *switches)
+    micro[name] = ledger.peak_bytes / (psi / 2)
+    del net
+    if rank == 0:
+        print(f"{name:<21} sent {ledger.bytes_sent / (psi / 2):.2f} psi")
+
+# %% tags=["measured"]
+for name, peak in cluster.pull("micro")[0].items():
+    print(f"{name:<21} {peak:.2f} psi at the peak, weights included")
+
+# %% [markdown]
+# Fewer bytes are paid for with memory, because each rank keeps whole gradients, and then whole weights too. A pipeline needs many micro-batches. This is why one puts ZeRO-1 around it rather than stage 3.
+#
+# **Prefetch.** A gather is hidden behind computing only if it starts before the computing does. This cell writes down the order for four blocks:
+
+# %%
+# %%px
+def in_order(net):
+    seen = []
+    def used(i, layer, x, y):
+        seen.append(f"forward{i}")
+        y.register_hook(lambda _: seen.append(f"backward{i}"))
+    for i, block in enumerate(net):
+        block.layer.register_forward_hook(lambda *given, i=i: used(i, *given))
+    with Ledger(on_entry=lambda entry: seen.append(entry.call.split("_")[1])):
+        backward(net, 0, dtype=torch.float32)
+    return " ".join(seen)
+
+default, early = fsdp(blocks(4)), fsdp(blocks(4))
+for block, following in zip(early, list(early)[1:]):
+    block.set_modules_to_forward_prefetch([following])
+for name, net in (("default", default), ("forward prefetch", early)):
+    seen = in_order(net)
+    if rank == 0:
+        print(f"{name}: {seen}")
+
+# %% [markdown]
+# In backward, the gather for the next block starts before this block computes. In forward it starts afterwards, which is no loss on a GPU as long as Python runs ahead of the device. Where Python is too slow for that,
+# `set_modules_to_forward_prefetch` starts the gather of the named blocks earlier. A list of two blocks or more overlaps more, and keeps more blocks whole at the same time.
+#
+# **No rank makes the whole network.** A network that does not fit into one rank is made on the `meta` device, where a tensor has a shape and no memory. Then it is cut, each rank allocates its shards, and they are filled, here
+# with the weights that rank 0 has read.
+
+# %%
+# %%px
+from torch.distributed.checkpoint.state_dict import (StateDictOptions,
+                                                     set_model_state_dict)
+
+def from_meta(weights):
+    net = fsdp(blocks(on="meta"))
+    net.to_empty(device=device)
+    set_model_state_dict(net, weights, options=StateDictOptions(
+        full_state_dict=True, broadcast_from_rank0=True))
+    return net
+
+file = blocks().state_dict() if rank == 0 else {}
+made = {}
+for name, make in {"whole, then cut": fsdp, "meta": lambda: from_meta(file)}.items():
+    gc.collect()
+    dist.barrier()
+    with Ledger(memory=True) as ledger:
+        net = make()
+    made[name] = ledger.peak_bytes / (psi / 2)
+equal = all(torch.equal(weight.full_tensor(), one)
+            for weight, one in zip(net.parameters(), blocks().parameters()))
+if rank == 0:
+    print("each shard is that of rank 0's weights:", equal)
+
+# %% tags=["measured"]
+for name, peak in cluster.pull("made")[1].items():
+    print(f"rank 1, {name}: {peak:.2f} psi at the peak")
+
+# %% [markdown]
+# Only what is in the state dict is filled. Buffers that are not in it (`persistent=False`), for example a table of rotary positions, must be computed anew, because `to_empty` leaves in them whatever the memory held before.
+# DDP broadcasts rank 0's weights when it wraps a network. `fully_shard` does not, so each rank cuts its shard from its own network.
+#
+# **bf16, byte by byte.** Which of the 16 bytes at the top of this unit does FSDP2 hold? Compare its policy with a network that was cast before it was cut:
+
+# %%
+# %%px
+def held(net, dtype):
+    """Bytes for each weight, over all ranks: weights, gradients, moments."""
+    optimiser = adam(net.parameters())
+    x, y = (of_step[0].chunk(ranks)[rank].to(dtype) for of_step in (xs, ys))
+    mse_loss(net(x), y.to(dtype)).backward()
+    optimiser.step()
+    weights = list(net.parameters())
+    moments = [tensor for state in optimiser.state.values()
+               for tensor in state.values() if tensor.dim()]
+    return [round(sum(one.to_local().nbytes for one in tensors) * ranks / (psi / 8))
+            for tensors in (weights, [weight.grad for weight in weights], moments)]
+
+for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
+                  "net.bfloat16()": fsdp(blocks().bfloat16())}.items():
+    counted = held(net, torch.bfloat16)
+    if rank == 0:
+        print(f"{name:<15}", *counted, "bytes for weights, gradients, moments")
+
+# %% [markdown]
+# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12. The sum is the same, because the float32 shard *is* the master, and a bf16 copy exists only while its block computes. The second line has half of these bytes, and
+# every step is rounded to bf16, as in the trap above.
 #
 # ## One network, every way
 #
@@ -752,9 +900,6 @@ settle("16-doubled", unmoved)
 # | all of it at once | tensor parallel in an NVLink domain, a pipeline across domains, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
 # | activations are what does not fit | recomputation, smaller micro-batches: no sharding of states helps | a third more time if all is recomputed, far less if it is selective (unit 14) |
 #
-# **HSDP**, *hybrid sharded data parallel*, is a common choice for some hundred GPUs. Give `fully_shard` a mesh of two dimensions, first the replicas and then the shards. Its parameters are then placed as `(Replicate(), Shard(0))`. A backward reduce-scatters gradients inside a group of shards,
-# and all-reduces each shard of them over the replicas. On 2 x 2 ranks that is $1.5\,\psi + 0.5\,\psi$ from each rank, and FSDP on all four sends $2.25\,\psi$. (It is not run in this notebook.)
-#
 # **The three most common mistakes.** `fully_shard` on the root only. The optimiser made *before* `fully_shard`: it holds the old, whole parameters. A norm, a mean or a checkpoint of one rank's shard, taken for the whole.
 #
 # ## What you can say now
@@ -762,7 +907,7 @@ settle("16-doubled", unmoved)
 # * *A rank holds* 16 bytes a weight with Adam in mixed precision, 12 of them the optimiser's.
 # * *Stages 1 and 2* send what data parallelism does, $2 (p-1)/p \; \psi$, and divide the states by $p$, stage 2 the gradients too; *stage 3* sends $3 (p-1)/p \; \psi$, and divides all.
 # * *Keep right:* divide once, pad with zeros, add squares over ranks before you clip, step in float32.
-# * *fully_shard* on each block, then on the root; options move you between stage 2 and stage 3.
+# * *fully_shard* is called on each block, then on the root. Its options move you between stage 2 and stage 3, and a mesh of two dimensions gives replicas of shards (HSDP).
 # * *FSDP* where there are many tokens, *tensor parallel* where a layer is too large, *a pipeline* where links are slow.
 #
 # **Now the lab:** write all of this, and be measured. Then unit 17 for the batch that so many ranks make.

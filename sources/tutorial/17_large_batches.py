@@ -373,13 +373,17 @@ for batch in (8, 32, 128, 256, 1024):
 # test when they are given the steps.
 #
 # Language models count tokens. Kaplan et al. (2020) put the critical batch at one to two million tokens near the end of training, and it grows as the loss falls.
-# Later runs let the batch grow, as this unit does, and Zhang et al. (2024) find that the critical batch grows with the data that a model has seen rather than with its size.
+# Zhang et al. (2024) find that it grows with the data that a model has seen rather than with its size. Since GPT-3, many large runs let the batch grow:
 #
 # | run | tokens in a batch |
 # |---|---|
-# | GPT-3 (Brown et al. 2020) | 3.2 million |
-# | Llama 3 (Grattafiori et al. 2024) | 4, then 8, then 16 million |
+# | GPT-3 (Brown et al. 2020) | from 32 thousand to 3.2 million, during the first 4 to 12 billion tokens |
+# | PaLM (Chowdhery et al. 2022) | 1, then 2, then 4 million |
+# | Llama 3 (Grattafiori et al. 2024) | 4, then 8 (after 252 million tokens), then 16 million (after 2.87 trillion) |
 # | DeepSeek-V3 (DeepSeek-AI 2024) | from 12.6 million (3072 sequences of 4096) to 63 million, during the first 469 billion tokens |
+#
+# Unlike the cell above, these runs do not trade the batch for the rate, because their rate follows its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later
+# keep all GPUs busy. (A rate that was found for one width need not hold for a different one either. Yang et al. 2022 parametrise a network, by µP, such that it does.)
 #
 # McCandlish et al. also say how the best rate grows with the batch, $\epsilon_\text{max} / (1 + B_\text{noise} / B)$: linear far below the noise scale, constant far above it. For MNIST they report a noise scale of
 # about 900. (Both $g$ and $B_\text{noise}$ are called *noise scale*. The first one belongs to a run, with its rate and its batch, and the second one to the task and the weights.)
@@ -447,5 +451,6 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # SGD*, [arXiv 1711.04325](https://arxiv.org/abs/1711.04325). C. J. Shallue et al. 2019, *Measuring the Effects of Data Parallelism on Neural Network Training*, [arXiv
 # 1811.03600](https://arxiv.org/abs/1811.03600). Z. Nado et al. 2021, *A Large Batch Optimizer Reality Check*, [arXiv 2102.06356](https://arxiv.org/abs/2102.06356). J. Kaplan et al. 2020, *Scaling Laws for
 # Neural Language Models*, [arXiv 2001.08361](https://arxiv.org/abs/2001.08361). T. B. Brown et al. 2020, *Language Models are Few-Shot Learners*, [arXiv 2005.14165](https://arxiv.org/abs/2005.14165).
-# A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783). DeepSeek-AI 2024, *DeepSeek-V3 Technical Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437).
+# A. Chowdhery et al. 2022, *PaLM: Scaling Language Modeling with Pathways*, [arXiv 2204.02311](https://arxiv.org/abs/2204.02311). G. Yang et al. 2022, *Tensor Programs V: Tuning Large Neural Networks via Zero-Shot Hyperparameter
+# Transfer*, [arXiv 2203.03466](https://arxiv.org/abs/2203.03466). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783). DeepSeek-AI 2024, *DeepSeek-V3 Technical Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437).
 # H. Zhang et al. 2024, *How Does Critical Batch Size Scale in Pre-training?*, [arXiv 2410.21676](https://arxiv.org/abs/2410.21676).

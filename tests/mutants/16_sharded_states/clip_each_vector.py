@@ -2,7 +2,7 @@
 
 fails: clip/traffic
 shows: Add up the squares of all vectors first
-points: 24
+points: 27
 """
 # %% grade_id="clip"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: clip/clipped
 shows: It has been scaled up
-points: 24
+points: 27
 """
 # %% grade_id="clip"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: clip/norm, clip/clipped
 shows: This is not the norm of all numbers
-points: 23
+points: 26
 """
 # %% grade_id="clip"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: clip/norm, clip/clipped
 shows: These are norms that were added
-points: 23
+points: 26
 """
 # %% grade_id="clip"
 # %%px --setup

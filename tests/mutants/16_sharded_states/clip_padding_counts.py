@@ -2,7 +2,7 @@
 
 fails: clip/norm, clip/clipped
 shows: What stands in the padding counts
-points: 23
+points: 26
 """
 # %% grade_id="clip"
 # %%px --setup

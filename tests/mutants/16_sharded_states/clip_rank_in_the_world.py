@@ -2,7 +2,7 @@
 
 fails: clip/clipped, clip/norm
 shows: as if the rank in the world were the rank in the group
-points: 23
+points: 26
 runs: clip
 """
 # %% grade_id="clip"

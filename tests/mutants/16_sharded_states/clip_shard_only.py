@@ -2,7 +2,7 @@
 
 fails: clip/norm, clip/clipped, clip/traffic
 shows: This is the norm of this rank's shards alone
-points: 22
+points: 25
 """
 # %% grade_id="clip"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: clip/norm
 shows: 0 times it is none
-points: 24
+points: 27
 """
 # %% grade_id="clip"
 # %%px --setup

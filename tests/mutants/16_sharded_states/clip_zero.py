@@ -2,7 +2,7 @@
 
 fails: clip/clipped
 shows: not finite
-points: 24
+points: 27
 """
 # %% grade_id="clip"
 # %%px --setup

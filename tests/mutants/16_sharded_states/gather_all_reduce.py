@@ -2,7 +2,7 @@
 
 fails: gather/traffic
 shows: an all-gather and a reduce-scatter send
-points: 24
+points: 27
 """
 # %% grade_id="gather"
 # %%px --setup

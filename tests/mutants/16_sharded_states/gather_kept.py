@@ -3,7 +3,7 @@
 fails: gather/traffic, gather/freed
 shows: If the weight is still there from forward, it was never freed
 shows: as many as the weight has
-points: 23
+points: 26
 """
 # %% grade_id="gather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: gather/freed
 shows: Let go of the weight when it has been used
-points: 24
+points: 27
 runs: gather
 """
 # %% grade_id="gather"

@@ -2,7 +2,7 @@
 
 fails: gather/freed
 shows: as many as the weight has
-points: 24
+points: 27
 """
 # %% grade_id="gather"
 # %%px --setup

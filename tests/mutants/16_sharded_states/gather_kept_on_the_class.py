@@ -2,7 +2,7 @@
 
 fails: gather/freed
 shows: on the class and in globals too
-points: 24
+points: 27
 runs: gather
 """
 # %% grade_id="gather"

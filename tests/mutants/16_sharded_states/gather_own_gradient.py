@@ -2,7 +2,7 @@
 
 fails: gather/gradients, gather/traffic
 shows: of the own rank's tensor alone
-points: 23
+points: 26
 """
 # %% grade_id="gather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: gather/gradients
 shows: This is the sum over the ranks
-points: 24
+points: 27
 """
 # %% grade_id="gather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: gather/traffic
 shows: Backward sent
-points: 24
+points: 27
 """
 # %% grade_id="gather"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: gather/gradients
 shows: The gradient of x is averaged
-points: 24
+points: 27
 """
 # %% grade_id="gather"
 # %%px --setup

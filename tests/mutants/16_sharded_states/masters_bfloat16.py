@@ -2,7 +2,7 @@
 
 fails: masters/moves, masters/states
 shows: Steps have vanished
-points: 23
+points: 26
 """
 # %% grade_id="masters"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: masters/moves, masters/states
 shows: Steps have vanished
 shows: There is no float32 in `state`
-points: 23
+points: 26
 """
 # %% grade_id="masters"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: masters/traffic
 shows: round them before the all-gather
-points: 24
+points: 27
 """
 # %% grade_id="masters"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: masters/moves
 shows: Is the gradient, its mean, the step or lr rounded to bfloat16 on the way?
-points: 24
+points: 27
 runs: masters
 """
 # %% grade_id="masters"

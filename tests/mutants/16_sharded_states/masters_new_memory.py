@@ -2,7 +2,7 @@
 
 fails: masters/moves
 shows: A parameter has another memory than before
-points: 24
+points: 27
 runs: masters
 """
 # %% grade_id="masters"

@@ -2,7 +2,7 @@
 
 fails: masters/moves
 shows: The gradients were added up in bfloat16
-points: 24
+points: 27
 """
 # %% grade_id="masters"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: masters/states, masters/traffic
 shows: none for those of the other ranks' shards
-points: 23
+points: 26
 """
 # %% grade_id="masters"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: masters/states
 shows: four for each of its parameters
-points: 24
+points: 27
 """
 # %% grade_id="masters"
 # %%px --setup

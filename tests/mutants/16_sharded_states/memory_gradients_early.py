@@ -2,7 +2,7 @@
 
 fails: memory/kept, memory/most
 shows: they are sharded from stage 2 on
-points: 23
+points: 26
 """
 # %% grade_id="memory"
 def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int = 2,

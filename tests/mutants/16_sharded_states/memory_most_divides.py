@@ -2,7 +2,7 @@
 
 fails: memory/most
 shows: take it off the device before you divide
-points: 24
+points: 27
 """
 # %% grade_id="memory"
 def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int = 2,

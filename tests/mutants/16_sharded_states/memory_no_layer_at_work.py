@@ -2,7 +2,7 @@
 
 fails: memory/work, memory/most
 shows: The layer at work is missing
-points: 23
+points: 26
 """
 # %% grade_id="memory"
 def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int = 2,

@@ -2,7 +2,7 @@
 
 fails: memory/kept, memory/work, memory/most
 shows: This is without padding
-points: 22
+points: 25
 """
 # %% grade_id="memory"
 def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int = 2,

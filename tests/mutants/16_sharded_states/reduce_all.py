@@ -2,7 +2,7 @@
 
 fails: shards/traffic
 shows: An all-reduce gives the whole vector to each rank
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -3,7 +3,7 @@
 fails: shards/mean, shards/traffic
 shows: they were rounded on the way
 shows: or in a wider type
-points: 23
+points: 26
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/mean
 shows: This is the sum over the ranks
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/cut
 shows: what stands in the padding is not: zeros
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/cut
 shows: the padding is missing
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/cut
 shows: A shard is a piece of neighbours
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/cut
 shows: The shard is a view
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

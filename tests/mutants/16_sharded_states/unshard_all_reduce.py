@@ -2,7 +2,7 @@
 
 fails: shards/whole
 shows: Does something travel more than once
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

@@ -2,7 +2,7 @@
 
 fails: shards/whole
 shows: The shape is
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

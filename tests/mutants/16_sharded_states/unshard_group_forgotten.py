@@ -2,7 +2,7 @@
 
 fails: shards/whole
 shows: Is `group` handed to every collective?
-points: 24
+points: 27
 runs: shards
 """
 # %% grade_id="shards"

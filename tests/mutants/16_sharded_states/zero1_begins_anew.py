@@ -2,7 +2,7 @@
 
 fails: zero1/weights, zero1/states
 shows: Adam without a memory
-points: 22
+points: 25
 """
 # %% grade_id="zero1"
 # %%px --setup

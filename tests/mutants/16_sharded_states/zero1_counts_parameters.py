@@ -2,7 +2,7 @@
 
 fails: zero1/weights
 shows: count of steps goes up with each parameter
-points: 23
+points: 26
 """
 # %% grade_id="zero1"
 # %%px --setup

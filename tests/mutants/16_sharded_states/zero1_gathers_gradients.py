@@ -2,7 +2,7 @@
 
 fails: zero1/traffic
 shows: Does something travel more than once
-points: 24
+points: 27
 """
 # %% grade_id="zero1"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero1/states
 shows: something besides `state`, a global list for example
-points: 24
+points: 27
 runs: zero1
 """
 # %% grade_id="zero1"

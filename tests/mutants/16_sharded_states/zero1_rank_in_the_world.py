@@ -2,7 +2,7 @@
 
 fails: zero1/states, zero1/traffic, zero1/weights
 shows: the rank is dist.get_rank(group), not dist.get_rank()
-points: 21
+points: 24
 runs: zero1
 """
 # %% grade_id="zero1"

@@ -2,7 +2,7 @@
 
 fails: zero1/weights
 shows: A parameter has another memory than before
-points: 23
+points: 26
 """
 # %% grade_id="zero1"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero1/weights
 shows: Only this rank's shard is new
-points: 23
+points: 26
 """
 # %% grade_id="zero1"
 # %%px --setup

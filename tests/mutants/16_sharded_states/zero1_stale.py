@@ -2,7 +2,7 @@
 
 fails: zero1/weights
 shows: These are the weights before the last step
-points: 23
+points: 26
 """
 # %% grade_id="zero1"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero1/weights
 shows: These are the weights of a sum of gradients
-points: 23
+points: 26
 """
 # %% grade_id="zero1"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero1/states
 shows: the states of the other shards belong to the other ranks
-points: 24
+points: 27
 """
 # %% grade_id="zero1"
 # %%px --setup

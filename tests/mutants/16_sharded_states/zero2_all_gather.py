@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: Does something travel more than once
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: reduce-scatter gives each its shard, with half the bytes
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

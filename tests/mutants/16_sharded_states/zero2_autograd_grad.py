@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: Of 12 parameters 0 had their gradient from loss.backward()
-points: 24
+points: 27
 """
 # %% grade_id="zero2"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: What else keeps one alive: a list?
-points: 24
+points: 27
 """
 # %% grade_id="zero2"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: A copy of a gradient is as large as the gradient
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

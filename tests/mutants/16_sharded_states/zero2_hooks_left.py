@@ -2,7 +2,7 @@
 
 fails: zero2/shards, zero2/freed, zero2/alive
 shows: is a hook left from an earlier call
-points: 21
+points: 24
 """
 # %% grade_id="zero2"
 # %%px --setup

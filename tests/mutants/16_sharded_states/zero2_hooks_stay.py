@@ -2,7 +2,7 @@
 
 fails: zero2/freed
 shows: 12 hooks are left
-points: 24
+points: 27
 """
 # %% grade_id="zero2"
 # %%px --setup

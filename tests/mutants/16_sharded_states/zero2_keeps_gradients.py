@@ -2,7 +2,7 @@
 
 fails: zero2/freed, zero2/alive
 shows: still have a gradient afterwards
-points: 23
+points: 26
 """
 # %% grade_id="zero2"
 # %%px --setup

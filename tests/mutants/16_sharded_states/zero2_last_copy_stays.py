@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: Does a list or a global keep copies of gradients?
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

@@ -2,7 +2,7 @@
 
 fails: zero2/shards
 shows: sees the loop's last value
-points: 23
+points: 26
 """
 # %% grade_id="zero2"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: two whole gradients, the shards and what backward itself needs
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

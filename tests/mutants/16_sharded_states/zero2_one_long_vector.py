@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: keep no copy (clone(), one long vector) of it
-points: 24
+points: 27
 runs: zero2
 """
 # %% grade_id="zero2"

@@ -2,7 +2,7 @@
 
 fails: zero2/shards
 shows: in another order than the parameters
-points: 23
+points: 26
 """
 # %% grade_id="zero2"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: whole gradients in memory while backward was running
-points: 24
+points: 27
 """
 # %% grade_id="zero2"
 # %%px --setup

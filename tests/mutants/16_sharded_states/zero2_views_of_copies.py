@@ -2,7 +2,7 @@
 
 fails: zero2/alive
 shows: a slice of a padded or copied gradient keeps all of it
-points: 24
+points: 27
 """
 # %% grade_id="zero2"
 # %%px --setup

@@ -5,7 +5,8 @@ shows: The formulas hold for their squares
 points: 15
 """
 # %% grade_id="noise"
-def noise_scale(small, large, b_small, b_large):
+def noise_scale(gradients, rows):
+    small, large, b_small, b_large = gradients.flatten(0, 1), gradients.mean(1), rows, rows * gradients.shape[1]
     of_small, of_large = small.norm(dim=1).mean().item(), large.norm(dim=1).mean().item()
     squared = (b_large * of_large - b_small * of_small) / (b_large - b_small)
     trace = (of_small - of_large) / (1 / b_small - 1 / b_large)

@@ -20,7 +20,8 @@ def lars_step(weights, gradients, memory, rate, momentum, decay, trust):
         weights[i] -= memory[i]
 
 # %% grade_id="noise"
-def noise_scale(small, large, b_small, b_large):
+def noise_scale(gradients, rows):
+    small, large, b_small, b_large = gradients.flatten(0, 1), gradients.mean(1), rows, rows * gradients.shape[1]
     lengths = torch.stack([(small ** 2).sum(1).mean(), (large ** 2).sum(1).mean()])
     equations = torch.tensor([[1, 1 / b_small], [1, 1 / b_large]], dtype=lengths.dtype)
     squared, trace = torch.linalg.solve(equations, lengths).tolist()

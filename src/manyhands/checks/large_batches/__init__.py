@@ -79,18 +79,18 @@ def lars(function):
 
 
 def noise(function):
-    """Check `function(small, large, b_small, b_large)` -> (|G|^2, trace, their quotient), for gradients [batches, numbers] of two batch sizes."""
+    """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient), for gradients [steps, ranks, numbers] of `rows` images each."""
     import torch
 
     with _Check("noise") as report:
         draw, found = report.rng, []
-        for n, m in ((48, 48), (64, 24), (32, 32)):
-            numbers, b_small, b_large = int(draw.integers(30, 60)), int(draw.integers(8, 20)), int(draw.integers(100, 400))
+        for steps, ranks in ((24, 4), (16, 8), (32, 3)):
+            numbers, rows = int(draw.integers(30, 60)), int(draw.integers(8, 20))
             truth = draw.normal(size=numbers)
             deviation = draw.uniform(0.5, 1.5, numbers) * draw.uniform(4, 10)  # of one image's gradient
-            small, large = (truth + deviation / size ** 0.5 * draw.normal(size=(count, numbers)) for count, size in ((n, b_small), (m, b_large)))
-            answer = ask(function, torch.from_numpy(small.copy()), torch.from_numpy(large.copy()), b_small, b_large)
-            found.append(((small, large, b_small, b_large), verdicts.three(answer)))
+            gradients = truth + deviation / rows ** 0.5 * draw.normal(size=(steps, ranks, numbers))
+            answer = ask(function, torch.from_numpy(gradients.copy()), rows)
+            found.append(((gradients.reshape(-1, numbers), gradients.mean(1), rows, ranks * rows), verdicts.three(answer)))
         for index, name in enumerate(report.asked):
             report.judge(name, (verdicts.noise_problem(index, *one) for one in found), [got[index] for _, got in found], rtol=1e-6)
 

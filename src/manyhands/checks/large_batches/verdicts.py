@@ -163,11 +163,14 @@ def noise_problem(index, case, got):
     means = noise_scale(small.mean(0, keepdims=True), large.mean(0, keepdims=True), b_small, b_large)
     norms = [float(np.linalg.norm(g, axis=1).mean()) for g in (small, large)]
     first = (b_large * norms[1] - b_small * norms[0]) / (b_large - b_small), (norms[0] - norms[1]) / (1 / b_small - 1 / b_large)
-    pairs = [noise_scale(s[None], l[None], b_small, b_large) for s, l in zip(small, large)]
+    each_step = [noise_scale(s, l[None], b_small, b_large) for s, l in zip(np.array_split(small, len(large)), large)]
+    ranks = len(small) // len(large)
+    first_rank = noise_scale(small[::ranks], large, b_small, b_large) if ranks > 1 else [NAN] * 3
+    every_row = noise_scale(small, small.mean(0, keepdims=True), b_small, b_small * len(small)) if ranks > 1 else [NAN] * 3
     exchanged = noise_scale(small, large, b_large, b_small)
     wrong = {"mean before norm": means, "not squared": (*first, first[1] / first[0]), "sizes exchanged": exchanged,
              "large is not enough": (float((large ** 2).sum(1).mean()), NAN, right[1] / float((large ** 2).sum(1).mean())),
-             "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in pairs]))), "upside down": (NAN, NAN, 1 / right[2]),
+             "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in each_step]))), "first rank": first_rank, "one large batch": every_row, "upside down": (NAN, NAN, 1 / right[2]),
              "without the sizes": (NAN, float((small ** 2).sum(1).mean() - (large ** 2).sum(1).mean()), NAN)}
     name = next((name for name, values in wrong.items() if near(got[index], values[index], 1e-6)), "other estimate")
     return say(name, right[index], got[index], b_small=b_small, b_large=b_large)

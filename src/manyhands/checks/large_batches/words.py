@@ -74,6 +74,8 @@ MISTAKES = {
     "sizes exchanged": "The two batch sizes are exchanged.",
     "large is not enough": "The squared length of the large batches' gradient still has noise in it: trace / {b_large}. Two sizes are needed to take it away.",
     "mean of quotients": "A mean of quotients is biased, and wild where a denominator is small. Average above and below first, then divide once.",
+    "first rank": "Only the gradients of rank 0 are used for the small batches. Every rank has one in every step.",
+    "one large batch": "The mean over all ranks and all steps is taken as one large batch. A large batch is the mean over the ranks of one step, and there are many of them.",
     "upside down": "The quotient is upside down: noise above, signal below.",
     "without the sizes": "The difference of the squared lengths is trace times (1 / {b_small} - 1 / {b_large}): divide by that.",
     "other estimate": "Not the estimate from batches of {b_small} and {b_large}.",
@@ -111,35 +113,27 @@ MISTAKES = {
     "worse on the test": "{large} % wrong, small batches {small} %; with 95 % confidence at most {upper} points worse, and {margin} are allowed. Nearly: warm-up, rate, drops?",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
     "17-schedule": (
-        "Three questions, one after the other: what is the full rate for this rule? Is the warm-up over? If so, how many drops are past? A straight line from a to b is "
-        "a + (b - a) * (how much of the way is done); and a comparison counts as 0 or 1.",
-        "full = base_rate * k for the linear rule, base_rate * k ** 0.5 for the other. If epoch < warm_up: base_rate + (full - base_rate) * epoch / warm_up. Else "
-        "full / drop_by ** sum(epoch >= drop for drop in drops).",
+        "Read the evidence from the middle: the rate at epoch 2 for both rules, then the four epochs before it, which should differ by equal amounts, and last the two epochs of the drops.",
+        "There are three kinds of faults: a root of more than it belongs to, a fraction that is cut off, and a comparison that is wrong exactly where both sides are equal.",
     ),
     "17-lars": (
-        "One layer at a time, and within it one run at a time: norm() keeps the first dimension. Write the three formulas in their order. Where a norm is zero, choose the "
-        "ratio 1 at the end, and mind that what torch.where does not choose may be infinite. Weights and memory are changed in place.",
-        "w, g = norm(weight), norm(gradient); ratio = trust * w / (g + decay * w); torch.where((w > 0) & (g > 0), ratio, torch.ones_like(ratio)) for zeros. "
-        "Then moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight)) and weight.sub_(moving).",
+        "Four lines, four parts: over what is a norm taken, what does the memory hold, what happens where a norm is zero, and what is below the fraction line?",
+        "PyTorch's `tensor.norm()` knows nothing about runs. A memory that holds steps and one that holds directions differ when the rate changes. A norm of a sum is not a sum of norms. And a "
+        "ratio of zero, or of infinity, must be replaced before it is used.",
     ),
     "17-noise": (
-        "What must be averaged is on the left of the equation: the squared length of each batch's gradient. That gives one number for the small batches, and one for the large ones: "
-        "write the equation down for both, and solve for |G|^2 and for the trace.",
-        "a = small.square().sum(1).mean().item(), b the same of large. |G|^2 = (b_large * b - b_small * a) / (b_large - b_small), trace = (a - b) / (1 / b_small - 1 / b_large), and "
-        "the scale is trace / |G|^2.",
+        "Write the equation down twice, for rows and for ranks * rows images. The left-hand sides are two numbers that you average from the gradients: which mean comes before the square, and which after it?",
+        "For the small batches square first, and then average over steps and ranks. For the large ones average over the ranks, then square, then average over the steps. Two linear equations with two unknowns remain.",
     ),
     "17-growing": (
         "rate / batch is to stay what it was in each phase. With the first phase's rate, how large would the batch be? Only where that is larger than `largest` must the "
         "rate fall, and by how much follows from the same quotient.",
-        "For each (epochs, rate): larger = min(largest, int(batch * phases[0][1] / rate + 1e-9)), rounded down, and the triple is (epochs, rate * larger / batch, larger). "
-        "g is rate / (1 - momentum) * (images / batch - 1).",
+        "Find the batch first, round it down and limit it. The rate is what is left: it follows from this batch, and not from the one before rounding. Mind a quotient that is a hair below a whole number.",
     ),
     "17-challenge": (
-        "Look at the tutorial's table: which rule comes close to the small batch at 256, and does a warm-up do harm? All pieces are there: a loop over task.steps, momentum, "
-        "and your schedule, which must be asked for the epoch at which the step begins. Or your lars_step.",
-        "memory = [torch.zeros_like(weight) for weight in weights]; in each of task.steps steps: rate = rate_at(step * task.batch / task.images, 0.04, 32, \"linear\", 1, "
-        "[4, 6], 4), and for each layer moving.mul_(0.9).add_(gradient, alpha=rate), weight.sub_(moving), with the gradients of task.gradient(weights).",
+        "Look at the tutorial's table: which rule comes close to the small batch at 256, and does a warm-up do harm? What must the schedule be asked for in step i of task.steps?",
+        "You need a loop over task.steps, the epoch at which each step begins, the rate of your schedule for it, and an update that has a memory: either momentum as in the tutorial's formula, or your LARS with its own rate.",
     ),
 }

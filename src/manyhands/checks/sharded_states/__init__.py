@@ -12,7 +12,7 @@ from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.sharded_states import cases, verdicts
 from manyhands.checks.sharded_states.words import CRITERIA, HINTS, MISTAKES
 
-__all__ = ["HINTS", "clip", "gather", "masters", "memory", "shards", "zero1", "zero2"]
+__all__ = ["HINTS", "clip", "gather", "masters", "memory", "shards", "training", "zero1", "zero2"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
@@ -62,6 +62,11 @@ def masters(cluster, step):
 def clip(cluster, function):
     """Check `function(shards, sizes, max_norm, group)`: the norm of all, and shards that are clipped by it."""
     _all_at_once("number_ranks", "clip", cluster, function)
+
+
+def training(cluster, function):
+    """Check `function(make, x, y, seed, steps, max_norm, mesh)`, a loop around `fully_shard`, against one process."""
+    _all_at_once("training_ranks", "training", cluster, function, atol=1e-5)
 
 
 def _all_at_once(module, name, cluster, function, **tolerance):

@@ -40,6 +40,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "clipped": (1, "shards are clipped in place where the norm is too large, and only there"),
         "traffic": (1, "one all-reduce of one number"),
     },
+    "training": {
+        "start": (1, "before the first step, the shards of all ranks make the network of one process"),
+        "steps": (2, "after 1 and 3 steps, they make the weights of one process, and each step scatters its gradients once"),
+    },
 }
 
 MISTAKES = {
@@ -170,45 +174,60 @@ MISTAKES = {
     "no number": "This is no number.",
     "calls many": "{got} numbers travelled in {calls} collectives. Add up the squares of all vectors first: one number, one all-reduce.",
     "calls none": "No collective: how do the other ranks' squares come here?",
+    # training
+    "not sharded": "The function returns the network that `fully_shard` has cut: all its parameters are DTensors that are placed with Shard.",
+    "four networks": "The shards belong to four different networks, because rank r has cut the network of seed + r. DDP broadcasts the weights when it wraps a network, but `fully_shard` does not.",
+    "other start": "With steps = 0, the shards do not make the network that `make()` gives after torch.manual_seed(seed).",
+    "stale": "The step used the gradients of the first micro-batch only. The gradients of the later ones stay on their rank until the next reduce-scatter, which is in the next step.",
+    "stale and clipped own": "The step used the gradients of the first micro-batch only, and each rank clipped its shards by their own norm.",
+    "not clipped": "These are the weights without clipping. Gradients whose norm is larger than max_norm are scaled down before the step.",
+    "not divided": "The gradients of the micro-batches are added up, but the step is to take their mean: divide each loss by the number of micro-batches.",
+    "scattered often": "The weights are right, but {got} numbers were reduce-scattered where {expected} are enough: one reduce-scatter for each step, not for each micro-batch.",
+    "scattered never": "The weights are right, but {got} numbers were reduce-scattered where {expected} are needed. Let `fully_shard` average the gradients.",
+    "other training": "These are not the weights of one process that takes the same 32 rows in each step, with SGD, a rate of 0.5 and clipping by the norm of all gradients.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
     "16-memory": (
-        "For each layer: shard = -(-size // ranks), which rounds up. weight counts with the shard if stage >= 3, else with size; gradient if stage >= 2; states if stage >= 1. The layer at work "
-        "is there once: ranks * shard of the largest layer, times gradient in stage 2, times weight + gradient in stage 3.",
-        "most_layers: each layer adds memory([size] * 2, ...) - memory([size], ...). Then max(0, 1 + (device_bytes - memory([size], ...)) // what each adds).",
+        "Take one layer of 10 parameters on 4 ranks and write down what is kept in each of the four stages: which of the three kinds of numbers is a shard of 3, and which is a vector of 10? Then "
+        "add what is whole for a moment.",
+        "Dividing upwards gives the length of a shard. The layer at work is a fixed amount that does not depend on how many layers there are, so most_layers is what is left of the device, divided by what each "
+        "further layer adds.",
     ),
     "16-shards": (
-        "-n % ranks zeros bring n numbers to the next multiple. shard: pad, cut, take the piece of this rank, clone. unshard: an empty vector for all shards, all_gather_single, then the first "
-        "math.prod(shape) numbers in their shape. reduce_shard: pad, an empty shard, reduce_scatter_single.",
-        "whole = pad(flat, (0, -len(flat) % ranks)); shard: whole.chunk(ranks)[rank].clone(); unshard: whole[:math.prod(shape)].view(shape); reduce_shard: "
-        "dist.reduce_scatter_single(own, whole, dist.ReduceOp.AVG, group=group).",
+        "Work on paper with 10 numbers and 4 ranks: how many zeros follow, which numbers belong to rank 3, and what must be cut off after the gather? For the mean, compare what an all-reduce "
+        "and a reduce-scatter give to each rank.",
+        "Python's % gives a result that is not negative, also for a negative number on its left, which is useful for padding. Each of unshard and reduce_shard needs one empty vector of the right length and one collective "
+        "that fills it. What is only a view must be copied.",
     ),
     "16-zero1": (
-        "At the first step: shards of the parameters as nn.Parameter, and an Adam of these, both into `state`. At each step: give each shard its gradient, reduce_shard(p.grad, group); the "
-        "optimiser's step; then unshard each one, and copy it into its parameter.",
-        "state[\"own\"] = [nn.Parameter(shard(p, rank, ranks)) ...]; state[\"adam\"] = torch.optim.Adam(state[\"own\"], lr=lr, eps=eps); own.grad = reduce_shard(p.grad, group); "
-        "p.detach().copy_(unshard(own.detach(), p.shape, group)).",
+        "Three things happen in a step, in this order: gradients become shards of their mean, Adam takes its step, and the new shards become whole parameters. Which of your tools does the first "
+        "and which the third?",
+        "Adam's moments belong to the tensors that it was given. Therefore the same shards, and the same optimiser, must be used in each step, so they are made once and kept in `state`. A whole "
+        "parameter that was put together again is copied into the memory of the old one.",
     ),
     "16-zero2": (
-        "shards = [None] * len(parameters). The hook for number i: shards[i] = reduce_shard(p.grad, group), then p.grad = None. functools.partial(ready, i) keeps each hook's own i. After backward "
-        "remove all hooks.",
-        "def ready(i, p): shards[i] = reduce_shard(p.grad, group); p.grad = None. hooks = [p.register_post_accumulate_grad_hook(partial(ready, i)) for i, p in enumerate(parameters)]; loss.backward(); "
-        "hook.remove() for each.",
+        "Run the evidence for both calls and compare three numbers with the number of parameters: the filled places, the gradients that are left, and the reduce-scatters. Each of them has its own cause.",
+        "There are three kinds of faults: a function that is defined in a loop does not remember the value that a variable had then, a tensor that is still referred to is not freed, and what is registered "
+        "for one backward stays registered for all later ones.",
     ),
     "16-gather": (
-        "forward saves x and own, which are small, with ctx.save_for_backward, and shape and group as ctx.shape, ctx.group. With y = x @ weight.T and the gradient g of y, that of x is g @ weight, that of "
-        "weight is g.T @ x.",
-        "forward: return x @ unshard(own, shape, group).T. backward: x, own = ctx.saved_tensors; return gradient @ unshard(own, ctx.shape, ctx.group), reduce_shard(gradient.T @ x, ctx.group), None, None.",
+        "Compare the three lines of the evidence with the tutorial's Stage 3: what may be kept for backward, what is sent in backward, and whose rows does the gradient of x belong to?",
+        "There are two kinds of faults. Something is kept that is as large as the weight, although it could be gathered again. And something is divided as if it were a mean over the ranks, although it belongs to one rank alone.",
     ),
     "16-masters": (
-        "At the first step state[\"masters\"] gets a shard of each parameter, as float32. Then for each: p.grad.float() goes into reduce_shard; the master takes the step; master.bfloat16() goes into "
-        "unshard, and the result into the parameter.",
-        "master -= lr * reduce_shard(p.grad.float(), group); p.detach().copy_(unshard(master.bfloat16(), p.shape, group)).",
+        "Follow one number on its way: the gradient travels, becomes a mean, is multiplied by lr, is subtracted, and the new weight travels. In which type is it at each of these places, and in which type "
+        "should it be?",
+        "All that is added up or subtracted must be float32 before that happens, and only the finished weight may be rounded. The master is made at the first step and is then changed in place.",
     ),
     "16-clip": (
-        "The squares of all numbers can be added, over vectors and over ranks. In a shard of k numbers on rank r, size - r * k are real if that is between 0 and k. Add up all squares here, then one all-reduce "
-        "of this one number; the root comes last.",
-        "square += own[:max(0, size - rank * len(own))].square().sum() for each vector; dist.all_reduce(square, group=group); norm = math.sqrt(square.item()); own *= max_norm / norm if norm > max_norm.",
+        "Take a vector of 10 numbers on 4 ranks, and write down for each rank how many numbers of its shard are real. Then think about which quantity may be added over vectors and over ranks.",
+        "The number of real entries follows from the size, the rank in the group and the length of the shard, and it is never negative. Squares may be added and roots may not, so there is one root at the very end. "
+        "All vectors are scaled by the same factor.",
+    ),
+    "16-training": (
+        "Run the evidence with one step changed at a time. For each of its three lines ask what one process would print, and which statement of the loop is responsible for that line.",
+        "There are three kinds of faults: ranks that start apart, although nothing brings them together; a switch that is on for the wrong micro-batch; and a number of one shard that is taken for a number of the whole "
+        "network.",
     ),
 }

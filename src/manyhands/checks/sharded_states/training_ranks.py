@@ -1,0 +1,144 @@
+"""Unit 16 on the ranks, exercise 8: a training loop around `fully_shard`, next to one process that takes the same rows.
+
+The mistakes that are likely are played in this process too, so that a wrong loop can be named.
+"""
+
+import random
+from functools import partial
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.nn.functional import cross_entropy
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import close, device_of_any_call, numbers
+from manyhands.checks.sharded_states.findings_with_torch import F64, draw, finding, flat
+from manyhands.ledger import Ledger
+
+STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as the text of the exercise says
+ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
+WRONG = {  # name of the mistake: how `_alone` makes it
+    "stale": {"scatter": "first"},
+    "clipped own": {"clip": "own"},
+    "not clipped": {"clip": "none"},
+    "stale and clipped own": {"scatter": "first", "clip": "own"},
+    "not divided": {"factor": MICRO_BATCHES},
+    "divided twice": {"factor": 1 / 4},
+}
+
+
+def training(name, seed):
+    function, sizes = learners(name), random.Random(f"{seed} training")
+    inputs, hidden, classes = sizes.randint(5, 9), sizes.randint(5, 9), 4
+    make = partial(_network, inputs, hidden, classes)
+    x = draw(f"{seed} rows", STEPS * ROWS, inputs)
+    y = torch.tensor([sizes.randrange(classes) for _ in range(STEPS * ROWS)], device=x.device)
+    mesh, found = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),)), {"start": [], "steps": []}
+    net_seed = sizes.randrange(1000)
+    first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
+    starts = {None: _start(make, net_seed, mixed=False), "four networks": _start(make, net_seed, mixed=True)}
+    looks = "not sharded" if first is None else next(
+        (looks for looks, start in starts.items() if _equal(first, flat(start))), "other start")
+    found["start"].append(finding("before the first step", looks, _all(first), *_apart(flat(starts[None]), first)))
+    begun = starts["four networks" if looks == "four networks" else None]
+    for steps, max_norm in ((1, 0.05), (STEPS, 0.05), (STEPS, 100.0)):
+        with Ledger() as ledger:
+            got = _whole(function(make, x.clone(), y.clone(), net_seed, steps, max_norm, mesh))
+        scattered = sum(entry.numel for entry in ledger.entries if "reduce_scatter" in entry.call)
+        enough = steps * sum(-(-len(p) // mesh.size()) * mesh.size() * p[0].numel() for p in make().parameters())
+        play = partial(_alone, make, x, y, steps, max_norm, mesh.size())
+        right = play(starts[None])
+        looks = _looks(got, right, partial(play, begun), scattered, enough)
+        at = f"after {steps} step{'s' * (steps > 1)} with max_norm = {max_norm:g}"
+        shown = (enough, scattered) if looks in ("scattered often", "scattered never") else _apart(right, got)
+        found["steps"].append(finding(at, looks, [*_all(got), scattered], *shown))
+    return found
+
+
+def _network(inputs, hidden, classes):
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)).to(device_of_any_call(), F64)
+
+
+def _looks(got, right, play, scattered, enough):
+    if got is None:
+        return "not sharded"
+    if _equal(got, right):
+        return None if scattered == enough else "scattered often" if scattered > enough else "scattered never"
+    if _equal(got, play()):
+        return "four networks"
+    return next((name for name, how in WRONG.items() if _equal(got, play(**how))), "other training")
+
+
+def _whole(net):
+    """All weights of a network that is cut, as one vector; None if a parameter of it is not cut."""
+    parameters = list(net.parameters()) if isinstance(net, nn.Module) else []
+    if not parameters or any(not hasattr(p, "full_tensor") or not any(place.is_shard() for place in p.placements) for p in parameters):
+        return None
+    return flat([p.detach().full_tensor() for p in parameters])
+
+
+def _all(vector):
+    return [] if vector is None else numbers(vector)
+
+
+def _apart(right, got, count=4):
+    """A few numbers of both, from the first one on that differs."""
+    right, got = numbers(right), _all(got)
+    first = next((i for i, (a, b) in enumerate(zip(right, got)) if abs(a - b) > ATOL * (1 + abs(a))), 0)
+    return right[first:first + count], got[first:first + count]
+
+
+def _equal(got, right):
+    return got.shape == right.shape and close(got.cpu(), right.cpu(), ATOL)
+
+
+def _start(make, seed, mixed):
+    """The weights that the shards make: all of one network, or rank r's rows of the network of seed + r."""
+    ranks, nets = dist.get_world_size(), []
+    for rank in range(ranks):
+        torch.manual_seed(seed + rank * mixed)
+        nets.append([p.detach() for p in make().parameters()])
+    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets)]
+
+
+def _pieces(versions, ranks):
+    """Rank r's rows of version r; the last ranks may have none."""
+    return [version.chunk(ranks)[rank] for rank, version in enumerate(versions) if rank < len(version.chunk(ranks))]
+
+
+def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0):
+    """The weights of one process that plays all ranks. scatter: which micro-batch's backward is followed by a reduce-scatter."""
+    net = make()
+    parameters = list(net.parameters())
+    with torch.no_grad():
+        for parameter, values in zip(parameters, start):
+            parameter.copy_(values)
+    waiting = [torch.zeros_like(p) for p in parameters]
+    for step in range(steps):
+        now, later = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+        for of_rank in torch.arange(step * ROWS, (step + 1) * ROWS, device=x.device).chunk(ranks):
+            for i, rows in enumerate(of_rank.chunk(MICRO_BATCHES)):
+                loss = cross_entropy(net(x[rows]), y[rows]) * factor / (MICRO_BATCHES * ranks)
+                for total, gradient in zip(later if i and scatter == "first" else now, torch.autograd.grad(loss, parameters)):
+                    total += gradient
+        gradients = [a + b for a, b in zip(now, waiting)]
+        waiting = later
+        _clip(gradients, max_norm, ranks, clip)
+        with torch.no_grad():
+            for parameter, gradient in zip(parameters, gradients):
+                parameter -= LR * gradient
+    return flat([p.detach() for p in parameters])
+
+
+def _clip(gradients, max_norm, ranks, clip):
+    """Clip in place by the norm of all gradients, or rank r's rows by the norm of these rows."""
+    shards = {"all": [gradients], "none": []}.get(clip)
+    if shards is None:
+        rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
+        shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
+    for shard in shards:
+        norm = flat(shard).norm().item()
+        for piece in shard if norm > max_norm else ():
+            piece *= max_norm / norm

@@ -1,0 +1,29 @@
+"""Each rank clips its shards by their own norm.
+
+fails: training/steps
+shows: clipped by its own norm
+points: 26
+"""
+# %% grade_id="training"
+# %%px --setup
+def training(make, x, y, seed, steps, max_norm, mesh):
+    rank, ranks = mesh.get_local_rank(), mesh.size()
+    torch.manual_seed(seed)
+    net = make()
+    for layer in net:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(net, mesh=mesh)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.5)
+    for step in range(steps):
+        rows = torch.arange(32 * step, 32 * (step + 1)).chunk(ranks)[rank]
+        for i, part in enumerate(rows.chunk(4)):
+            net.set_requires_gradient_sync(i == 3)
+            loss = nn.functional.cross_entropy(net(x[part]), y[part])
+            (loss / 4).backward()
+        gradients = [weight.grad.to_local() for weight in net.parameters()]
+        norm = math.sqrt(sum(part.square().sum().item() for part in gradients))
+        for part in gradients if norm > max_norm else ():
+            part *= max_norm / norm
+        sgd.step()
+        sgd.zero_grad()
+    return net
