@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "What communication costs"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 Lab: measure, fit, predict
 #
 # You measure a link, find its latency and its bandwidth, and say what an all-reduce will take on worlds that you do not have. At the end you can
@@ -9,7 +9,7 @@
 # * say up to how many ranks a ring is the right choice for a size;
 # * choose how many gradients travel together.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
+# **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4. **Points:** 17.
 #
 # Only the first exercise runs on the ranks (`%%px`); the others run in this kernel. The checks draw hidden links with known latency and bandwidth, so there is a
 # truth, and your answers must meet it within the tolerance that is stated. Below each check stands what it says when the answer is right. The messages go through gloo with CPU tensors,

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Pipeline"}
+# %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Lab: a pipeline that trains as one process does
 #
 # You write the schedules of a pipeline, what runs them on several ranks, and what foretells them. At the end you can
@@ -10,7 +10,7 @@
 # * cut a network, and choose stages, micro-batches and schedule under a limit of memory and of idle time;
 # * find what is wrong in an update that runs without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 21.
+# **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 21.
 #
 # Exercises 5 and 7 run on the ranks, and their cells begin with `%%px`. All others run in this kernel. A mistake may make the ranks wait for each other: after a few
 # seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
+# %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
 # # 15 Lab: layers cut over ranks
 #
 # You cut the layers of a Transformer over the ranks of a group, as Megatron-LM does, and then write the rules by which any product of tensors can be cut
@@ -10,7 +10,7 @@
 # * foretell which all-reduces a layout causes, and choose the layout that sends least under a limit of memory;
 # * find what is wrong in a loss over a vocabulary that is cut over the ranks.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 28.
+# **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 28.
 #
 # In exercises 1 to 4 and 8 your functions run on the ranks, and their cells begin with `%%px`. Those of 5 to 7 run in this kernel. A mistake may make the ranks wait
 # for each other: after a few seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.

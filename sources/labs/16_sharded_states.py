@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 70, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
+# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Lab: a model that no rank holds whole
 #
 # You write the three stages of ZeRO on vectors that are cut into shards, and you find the mistakes in code of this kind that runs and is wrong. At the end you can
@@ -10,7 +10,7 @@
 # * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone;
 # * find what is wrong in a training loop around `fully_shard`, by comparing it with one process.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** 4. **Points:** 28.
+# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 28.
 #
 # Exercise 1 runs in this kernel, all others on the ranks: their cells begin with `%%px`. A mistake may make the ranks wait for each other: after a few seconds the cluster
 # notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right. Every hint has two steps: run `hint(...)` again for the second.

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 60, "ranks": 1, "framework": "torch", "title": "Elastic training and checkpoints"}
+# %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "torch", "title": "Elastic training and checkpoints"}
 # # 18 Lab: a training that is killed, and goes on
 #
 # You write what a training needs to survive. The checks are not gentle: they kill it at a byte of a file, fill the disk, and take its ranks away. At the end you can
@@ -11,7 +11,7 @@
 # * say how often to save, from measured costs;
 # * find what is wrong in a training that resumes without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, because the checks make the processes that they kill. **Points:** 26.
+# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none, because the checks make the processes that they kill. **Points:** 26.
 #
 # Every cell runs in this kernel. Each exercise stands on its own. Below each check stands what it says when the answer is right. Every hint has two steps: run
 # `hint(...)` again for the second.

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 60, "ranks": 1, "framework": "simulation", "title": "Scaling to 1024"}
+# %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "simulation", "title": "Scaling to 1024"}
 # # 19 Lab: predict a training step
 #
 # You write the parts of a simulator, and predict tables with it. At the end you can
@@ -10,7 +10,7 @@
 # * find two constants in two rows of a table, and predict the others;
 # * find what is wrong in a benchmark whose numbers look plausible.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, because everything runs in this kernel. **Points:** 19.
+# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none, because everything runs in this kernel. **Points:** 19.
 #
 # The checks draw machines, steps and tables of their own, and compare with the package's simulator and with events that are played one by one, to 1e-6. They measure no time. The simulation is the same on every machine,
 # with GPUs or without.

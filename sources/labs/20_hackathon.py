@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Hackathon"}
+# %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Lab: an entry
 #
 # You mend a training, price it before you run it, write a message that is a hundred times smaller, and hand in an entry: the faster it is on slow links, the more points. At the end you can
@@ -9,7 +9,7 @@
 # * find out why a training that sends few numbers learns too slowly;
 # * choose between fewer bytes and fewer messages, by the clock.
 #
-# **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 75. **Ranks:** 4, which the judge starts. **Points:** 22.
+# **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 85. **Ranks:** 4, which the judge starts. **Points:** 22.
 #
 # Entries run as in the hackathon: on the judge's ranks, on its clock, in a process beside this kernel. An entry is **one cell**: what it uses is imported or defined in it. The clock is counted,
 # so it is the same on a fast and on a slow machine, with GPUs or without. The ranks have no rooms here: this notebook is your own, and the grader has a room for all of it.

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 20, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
+# %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
 # # 00 · Preflight: your cluster
 #
 # After this notebook you can
@@ -9,7 +9,7 @@
 # 4. read a wait-for graph: which rank do the others wait for, or do they wait in a circle?
 # 5. go on after a fault without restarting anything, and say what was lost and what came back.
 #
-# **You need** a little Python. **Minutes:** 20, then the lab. **Ranks:** 4, on 2 nodes.
+# **You need** a little Python. **Minutes:** 30, then the lab. **Ranks:** 4, on 2 nodes.
 # Run the cells from top to bottom with Shift+Enter. Three of them end in an error, on purpose.
 
 # %% [markdown]

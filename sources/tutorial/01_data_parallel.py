@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
+# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Data parallelism by hand
 #
 # Four ranks train one network, each on a part of every batch, and end with the weights of one process. At the end you can
@@ -10,7 +10,7 @@
 # * name two layers with which the equality ends;
 # * predict the bytes of a step, and say when data parallelism is worth them.
 #
-# **Before:** you can train a model in PyTorch. **Minutes:** 30. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at the end.
+# **Before:** you can train a model in PyTorch. **Minutes:** 40. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at the end.
 
 # %% [markdown]
 # ## Four ranks

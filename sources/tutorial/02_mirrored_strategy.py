@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
+# %% [markdown] unit={"minutes": 40, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
 # # 02 · MirroredStrategy: one model on several devices
 #
 # After this notebook you can
@@ -9,7 +9,7 @@
 # 4. train on a distributed dataset with your own loop and with `Model.fit`, the uneven last batch included;
 # 5. name the mistakes that give a wrong number without an error message.
 #
-# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 30, then the lab. **Ranks:** none.
+# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 40, then the lab. **Ranks:** none.
 # Every cell runs in this one kernel: `MirroredStrategy` is *one process that drives several devices*. No cluster is started.
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "torch", "title": "DataParallel"}
+# %% [markdown] unit={"minutes": 35, "ranks": 1, "framework": "torch", "title": "DataParallel"}
 # # 03 DataParallel
 #
 # `nn.DataParallel` trains one module on several devices with one line, in one process. Here you write it yourself, in four functions. At the end you can
@@ -10,7 +10,7 @@
 # * count in bytes why device 0 fills up, and what to do about it;
 # * port a training loop to DistributedDataParallel, line by line.
 #
-# **Before:** unit 01 helps. **Minutes:** 30. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
+# **Before:** unit 01 helps. **Minutes:** 35. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
 # and no cluster is started.
 
 # %% [markdown]

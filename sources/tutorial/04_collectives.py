@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 35, "ranks": 5, "framework": "torch", "title": "Collectives"}
+# %% [markdown] unit={"minutes": 40, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Collectives
 #
 # A *collective* is a call that all ranks make together: a broadcast, a sum, an all-reduce. Each is made of messages between two ranks. This notebook
@@ -10,7 +10,7 @@
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs, and no more;
 # * recognise three mistakes: all send first, chunks off by one, right values by the wrong algorithm.
 #
-# **Before:** unit 00, or five ranks that you can start. **Minutes:** 35. **Ranks:** 5: not a power of two, on purpose.
+# **Before:** unit 00, or five ranks that you can start. **Minutes:** 40. **Ranks:** 5: not a power of two, on purpose.
 
 # %% [markdown]
 # ## Five ranks

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "What communication costs"}
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
 # Unit 04 counted rounds and bytes. Here they get a price: two numbers for a link, measured, and from them the time of every collective. At the end you can
@@ -9,7 +9,7 @@
 # * say what a model assumes, and find out why a measurement is twice the prediction;
 # * say why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 40. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
+# **Before:** unit 04. **Minutes:** 50. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns; the function must import what it needs.
 # Messages by hand go through gloo with CPU tensors, on a machine with GPUs too: the box *On GPUs* says what is different there.

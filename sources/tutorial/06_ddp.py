@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# %% [markdown] unit={"minutes": 60, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 DistributedDataParallel
 #
 # DistributedDataParallel (DDP) is one line around a model. This notebook takes it apart. At the end you can
@@ -12,7 +12,7 @@
 # * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names;
 # * start a training as a job: on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
-# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 40. **Ranks:** 4, on 2 nodes. There is a marked place to stop in the middle.
+# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 60. **Ranks:** 4, on 2 nodes. There is a marked place to stop in the middle.
 
 # %% [markdown]
 # ## Four ranks

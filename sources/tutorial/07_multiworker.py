@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 2, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
+# %% [markdown] unit={"minutes": 40, "ranks": 2, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
 # # 07 MultiWorkerMirroredStrategy: one model on several machines
 #
 # Two processes, each as if on a machine of its own, train one network and end with the weights of one process. At the end you can
@@ -10,7 +10,7 @@
 # * start two workers side by side on one machine, each with half of its GPUs;
 # * say what only the chief does, and what all workers must do together.
 #
-# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 30. **Ranks:** 2, on 2 nodes.
+# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 40. **Ranks:** 2, on 2 nodes.
 
 # %% [markdown]
 # ## Two workers

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 6, "framework": "torch, tensorflow", "title": "Parameter servers"}
+# %% [markdown] unit={"minutes": 40, "ranks": 6, "framework": "torch, tensorflow", "title": "Parameter servers"}
 # # 08 Parameter servers
 #
 # Some processes keep the weights, others compute gradients. So the first large deep networks were trained (Dean et al. 2012), and so are models whose tables fit on no single machine.
@@ -11,7 +11,7 @@
 # * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and go on;
 # * say what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
 #
-# **Before:** unit 01. Unit 04 helps. **Minutes:** 30. **Ranks:** 6, and TensorFlow's own processes.
+# **Before:** unit 01. Unit 04 helps. **Minutes:** 40. **Ranks:** 6, and TensorFlow's own processes.
 
 # %% [markdown]
 # ## Roles

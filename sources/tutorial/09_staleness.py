@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
 # # 09 Asynchrony and staleness
 #
 # Three workers and a server, and nobody waits for anybody. At the end you can
@@ -11,7 +11,7 @@
 # * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does;
 # * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
 #
-# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4. There is a marked place to stop in the middle.
+# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 55. **Ranks:** 4. There is a marked place to stop in the middle.
 
 # %% [markdown]
 # ## A server, and workers that do not wait

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
 # # 10 Horovod
 #
 # Horovod makes a training of one process a training of many, by a few lines. It does so for PyTorch, TensorFlow and Keras alike. At the end you can
@@ -10,7 +10,7 @@
 # * read Horovod's timeline, and say what fusion and compression do;
 # * say what Horovod is today, and port a script to DistributedDataParallel line by line.
 #
-# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
+# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 55. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## What horovodrun gives to a process

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
+# %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
 # When a model is spread over ranks, forward sends activations, and backward must send gradients. This notebook takes that apart. At the end you can
@@ -9,7 +9,7 @@
 # * say why a loss that is computed on N ranks gives N times the gradient;
 # * send tokens to experts on other ranks, as a mixture of experts does, and bring all gradients back.
 #
-# **Before:** you can train a model in PyTorch, and know what a broadcast is. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and know what a broadcast is. **Minutes:** 45. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Encoder and decoder across ranks
 #
 # A model that is too large for one device is cut in two. Here the cut goes between an encoder and a decoder. At the end you can
@@ -9,7 +9,7 @@
 # * say who waits for whom, and what the cut saves: memory, of weights and of activations, not time;
 # * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
 #
-# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 35. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 50. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks, two pairs

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
+# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
 # # 13 Channel-parallel convolution
 #
 # One convolution, spread over four ranks: each holds a part of the weight. At the end you can
@@ -10,7 +10,7 @@
 # * cut the image itself into strips, with a halo exchange, forward and backward;
 # * join two layers so that they need one communication in forward, and train channel-parallel layers as in one process.
 #
-# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 35. **Ranks:** 4.
+# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 50. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Pipeline"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Pipeline
 #
 # A network cut between its layers over four ranks, which all compute at once. At the end you can
@@ -10,7 +10,7 @@
 # * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages;
 # * run the schedules of `torch.distributed.pipelining`, read their printed orders, and keep batch norm out of their trap.
 #
-# **Before:** units 04 (collectives) and 12 (a network in two parts), or what is in them. **Minutes:** 45. **Ranks:** 4.
+# **Before:** units 04 (collectives) and 12 (a network in two parts), or what is in them. **Minutes:** 55. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks

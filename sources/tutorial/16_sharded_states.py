@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
+# %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Sharded states: ZeRO, FSDP
 #
 # Data parallelism keeps everything on every rank. Here each rank keeps a part, and still trains the same network. At the end you can
@@ -9,7 +9,7 @@
 # * use `fully_shard`, also with replicas, micro-batches and a network that no rank makes whole, and explain what its options change in memory and in bytes;
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
-# **Before:** units 01 (data parallelism by hand) and 04 (collectives), or what is in them. **Minutes:** 55. **Ranks:** 4.
+# **Before:** units 01 (data parallelism by hand) and 04 (collectives), or what is in them. **Minutes:** 65. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks

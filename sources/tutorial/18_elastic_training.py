@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Elastic training and checkpoints"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Elastic training and checkpoints"}
 # # 18 Elastic training and checkpoints
 #
 # With many machines, some machine fails every few hours. A training must come through it, and must end as if nothing had happened. At the end you can
@@ -11,7 +11,7 @@
 # * find a rank that computes something wrong, or too slowly, without dying;
 # * say how often to save.
 #
-# **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 50. **Ranks:** 4, some of which will die.
+# **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 55. **Ranks:** 4, some of which will die.
 
 # %% [markdown]
 # ## Four ranks
