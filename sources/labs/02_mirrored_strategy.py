@@ -88,8 +88,7 @@ check.by_hand(hand_made_step)
 # %% [markdown]
 # ## 2. Find the bug: a model cut by its layers
 #
-# Here the model is cut, and not the batch. There are at least as many layers as devices. Device 0 must take the first layers, device 1 the next ones, and so on, as many as `np.array_split` gives each. Forward **and** backward of
-# every layer belong on its device. `layer(w, x)` computes a layer, and backward begins with the gradient of the sum of the output's squares.
+# Here the model is cut, and not the batch. There are at least as many layers as devices. Device 0 must take the first layers, device 1 the next ones, and so on, as many as `np.array_split` gives each. The weights, the forward **and** the backward of every layer belong on its device. `layer(w, x)` computes a layer, and backward begins with the gradient of the sum of the output's squares.
 #
 # A colleague wrote the function below. It runs, no error is raised, and a test against one device passes. On four GPUs, however, the last GPU runs out of memory in backward, and a profiler counts more copies between the GPUs than
 # the three that four blocks of layers need in forward.
@@ -109,7 +108,7 @@ def faulty_gradients(devices, starts, x, layer):
         return tape.gradient(loss, weights)
 
 # %% [markdown]
-# The evidence: on which device each layer computes forward and backward, and how far its gradients are from one device's. What should the lines be?
+# The next cell shows on which device each layer computes its forward and its backward, and whether the gradients equal one device's. Which device numbers should the first two lines show for six layers on four devices?
 
 # %%
 def evidence(split):
@@ -144,7 +143,7 @@ DEVICES = [device.name for device in tf.config.list_logical_devices(kind)[:4]]
 evidence(faulty_gradients)
 
 # %% [markdown]
-# Write the function as it should be, and run `evidence(split_gradients)` in a cell of your own.
+# Write the function as it should be, and run `evidence(split_gradients)` in a separate cell.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

@@ -6,7 +6,7 @@
 # * time messages so that the times mean something;
 # * fit latency and bandwidth to times of which some are far off, and say how far the result can be trusted;
 # * predict collectives that the tutorial has no formula for, and choose into how many pieces a broadcast is cut;
-# * say up to how many ranks a ring is the right choice for a size;
+# * find the largest number of ranks on which a ring is not slower than a tree;
 # * choose how many gradients travel together.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4. **Points:** 17.
@@ -182,7 +182,7 @@ check.chain(all_gather_s, chain_s, best_pieces)
 # %% [markdown]
 # ## 5. How many ranks for a ring?
 #
-# A library has one size of tensors, and must decide on which numbers of ranks it takes a ring. What is the largest number of ranks, up to `limit`, on which a ring is not slower than a tree? The ring has $2(p-1)$ rounds of a p-th
+# A library always sums tensors of one size. What is the largest number of ranks, up to `limit`, on which a ring takes no longer than a tree? (On some smaller numbers it may take longer.) The ring has $2(p-1)$ rounds of a p-th
 # of the tensor, and the tree $2\lceil\log_2 p\rceil$ rounds of the whole tensor, as in the tutorial's table.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 80, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
+# %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
 # You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. Then you repair two loops that run and are wrong,
@@ -12,7 +12,7 @@
 # * find what is wrong in a training that runs, from its messages, its rows and its weights;
 # * complete a batch file that starts a training on several nodes.
 #
-# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 80. **Ranks:** 4, on 2 nodes. **Points:** 19.
+# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 85. **Ranks:** 4, on 2 nodes. **Points:** 19.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -472,10 +472,9 @@ evidence_of(faulty_fine_tuning)
 
 # %% [markdown]
 # Three things are wrong. The evidence shows two of them. The third one remains when all ranks agree with each other: one process that takes the labels of all
-# ranks in each step, without micro-batches, still ends with different weights. Copy `faulty_fine_tuning` into the cell below and repair it, then run
-# `evidence_of(fine_tuning)`.
+# ranks in each step, without micro-batches, still ends with different weights. Copy `faulty_fine_tuning` into the cell below and repair it. Then run `evidence_of(fine_tuning)` in a cell that begins with `%%px`. The one process gives its scheduler the mean loss of all labels of the epoch.
 #
-# *Difficulty ●●●, 8 minutes, 3 points*
+# *Difficulty ●●●, 15 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #

@@ -101,18 +101,17 @@ check.replay(replay)
 # %% [markdown]
 # ## 3. The largest stable rate
 #
-# Near a minimum a loss is a sum of parabolas, one for each direction, with curvatures $h_1, h_2, \ldots$ The weights are spread over several servers, and some servers are busier than others. So each direction has its own
-# delay $d_i$:
+# Near a minimum a loss is a sum of parabolas, one for each direction, with curvatures $h_1, h_2, \ldots$ The weights are spread over several servers, and some servers are busier than others. We assume that each direction belongs to one server, so direction $i$ has its own delay $d_i$:
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-d_i} $$
 #
-# That is plain gradient descent, without momentum, and all servers use the same rate. What is the largest rate at which no direction grows, to a thousandth? You may use a formula or a search.
+# That is plain gradient descent, without momentum, and all servers use the same rate. What is the largest rate at which no direction grows? A relative error of 0.001 is allowed. You may use a formula or a search.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Put $w_t = z^t$. At the edge, $|z| = 1$. Which direction grows first, if one is steep and another one late? For more, `hint("09-rate")`.
+# Put $w_t = z^t$. At the edge, $|z| = 1$. Which direction grows first, if one has a large curvature and a different one has a long delay? For more, `hint("09-rate")`.
 # </details>
 
 # %% tags=["solution"] grade_id="rate"

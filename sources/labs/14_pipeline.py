@@ -368,7 +368,7 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write the function as it should be. `group` is the group of all stages, and `None` is the world. Other networks have 3 or 2 stages, so count ranks inside the group. Then run the cell above with `update`.
+# Write the function as it should be. `group` is the group of all stages, and `None` is the world. The check also uses networks of 3 and 2 stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

@@ -400,7 +400,7 @@ check.choose(choose)
 # %% [markdown]
 # ## 8. Find the bug
 #
-# The head of a language model gives a score for each word of the vocabulary, so these scores are its largest tensor. Cut the head by columns, and each rank has the scores of some words only. The
+# The head of a language model gives a score for each word of the vocabulary, so these scores are often its largest tensor. If the head is cut by columns, each rank has the scores of some words only. The
 # cross-entropy of a place is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the word that follows. Usually the largest score is subtracted from all of them first, as `exp` overflows otherwise.
 #
 # The function below computes this with two small sums, and never gathers the scores. It runs without an error, and all ranks return the same numbers.
@@ -443,8 +443,8 @@ for times in (1, 300):
     print(f"scores x {times:>3}: {off_by(faulty_loss, times)}")
 
 # %% [markdown]
-# Write the function as it should be, then run the cell above with `vocabulary_loss`. A rank must not send more than three numbers for each place in forward, and a tensor as large as `h` in backward. (How much an all-reduce of so many numbers sends depends on the
-# group, and the check takes that into account.)
+# Write the function as it should be, then run the cell above with `vocabulary_loss`. In forward, a rank may hand at most three numbers for each place to all-reduces. In backward, it must hand over exactly one tensor as large as `h`. The check
+# compares bytes. You may pack several sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks and fails.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

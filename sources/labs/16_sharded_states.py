@@ -273,7 +273,7 @@ check.zero2(cluster, "zero2_backward")
 # ## 5. Find the bug: stage 3
 #
 # In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its shard and not the weight. This layer was written for
-# that. Its outputs are right. However, a network of many such layers needs as much memory as if nothing were sharded, and it does not learn what one process learns.
+# that. Its outputs are right. However, after the forward pass of a network of many such layers, a rank holds all weights whole, and the network does not learn what one process learns.
 
 # %%
 # %%px --setup
@@ -295,7 +295,7 @@ class FaultyLinear(torch.autograd.Function):
         return to_x, reduce_shard(to_weight, ctx.group), None, None
 
 # %% [markdown]
-# The evidence compares it with a whole layer of 6 x 8 weights, 2 rows of each rank, and a loss that differs from rank to rank. It needs the tools of exercise 2.
+# The evidence compares it with a whole layer of 6 x 8 weights. Each rank has 2 rows and a different loss. It needs the tools of exercise 2.
 
 # %%
 # %%px --setup
@@ -322,7 +322,7 @@ evidence_of_layer(FaultyLinear)
 # Write the layer as it should be, then run `evidence_of_layer(GatheredLinear)`.
 #
 # * Between forward and backward a rank holds no whole weight. The check counts everything that is in memory at that time, no matter what keeps it alive.
-# * The gradient of the shard belongs to the **mean** over the ranks, as if `weight.grad` had been averaged and cut. The gradient of `x` is what a whole layer gives for the rows of this rank.
+# * The gradient of the shard is this rank's part of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. The gradient of `x` is what a whole layer gives for the rows of this rank.
 # * Forward sends as much as one all-gather of the weight, and backward as much as one all-gather and one reduce-scatter.
 #
 # *Difficulty ●●●, 8 minutes, 4 points*
@@ -433,7 +433,7 @@ check.clip(cluster, "clip_shards")
 # ## 8. Find the bug: `fully_shard`
 #
 # This loop trains with PyTorch's `fully_shard`. In each step every rank takes 8 rows in four micro-batches, and then it clips the gradients. It runs, its loss falls, and no error is raised, but in the end its weights
-# differ from the weights of one process that takes the same 32 rows in each step. Three things in it are wrong. Do not read it for too long, but look at what it did, in the cells below it.
+# differ from the weights of one process that takes, in each step, the 32 rows that the four ranks take together. Three things in it are wrong. Do not study the code for long. Look at what it did, which the cells below it show.
 
 # %%
 # %%px --setup
@@ -445,7 +445,7 @@ mesh = init_device_mesh(device.type, (dist.get_world_size(),))
 def faulty_training(make, x, y, seed, steps, max_norm, mesh):
     """Train the network that `make()` draws; return it."""
     rank, ranks = mesh.get_local_rank(), mesh.size()
-    torch.manual_seed(seed + rank)  # each rank has random numbers of its own
+    torch.manual_seed(seed + rank)  # each rank draws its own random numbers
     net = make()
     for layer in net:
         fully_shard(layer, mesh=mesh)

@@ -4,7 +4,7 @@
 # You repair and write what large batches need, and then you reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end you can
 #
 # * find out from the rates of a few steps what is wrong with a schedule;
-# * find out from the steps that it takes what is wrong with an optimiser (LARS), for several runs at the same time;
+# * find out what is wrong with an optimiser (LARS) from the steps that it takes;
 # * measure the noise of a gradient from the ranks of a data-parallel run;
 # * let the batch grow where the rate would fall, with the same noise and fewer steps;
 # * say with which confidence a training run is as good as another.
@@ -26,8 +26,7 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. Find the bug: the rate of a step
 #
-# This function gives the rate of each step. `epoch` says how much the training run has seen when the step begins, so 2.5 is the middle of the third epoch. With it, a run by the square-root rule diverges, the
-# loss jumps during the warm-up, and a drop comes a step too late.
+# This function gives the rate of each step. `epoch` says how much the training run has seen when the step begins, so 2.5 is the middle of the third epoch. With it, a run by the square-root rule has almost the rate of the linear rule, the rate jumps during the warm-up, and each drop comes a step too late.
 
 # %%
 def faulty_rate(epoch, base_rate, k, rule, warm_up, drops, drop_by):
@@ -61,7 +60,7 @@ evidence_of_rate(faulty_rate)
 #
 # <details><summary>Hint</summary>
 #
-# Begin with epoch 2, where the warm-up is over and no drop has come. Is the rate right for both rules? For more, run `hint("17-schedule")` in a cell of its own.
+# Begin with epoch 2, where the warm-up is over and no drop has come. Is the rate right for both rules? For more, run `hint("17-schedule")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="schedule"
@@ -82,11 +81,11 @@ check.schedule(rate_at)
 # %% [markdown]
 # ## 2. Find the bug: a step of LARS
 #
-# In LARS each layer has a rate of its own, because its step is `trust` times as long as the layer's weights are (times the rate). For each layer, with weights $w$, gradient $g$ and memory $v$:
+# In LARS each layer has its own rate, because its step is `trust` times as long as the layer's weights are (times the rate). For each layer, with weights $w$, gradient $g$ and memory $v$:
 #
 # $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w \leftarrow w - v $$
 #
-# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would stay there. Several runs are stored side by side, so each tensor is `[runs, ...]`, and each run has norms of its own.
+# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would stay there. Several runs are stored side by side, so each tensor is `[runs, ...]`, and each run has its own norms.
 #
 # The step below trains, and its error looks plausible. However, a run ends with different weights when it shares its tensors with others, and the step after a drop of the rate is too short.
 

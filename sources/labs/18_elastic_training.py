@@ -9,9 +9,9 @@
 # * read a sharded checkpoint with another number of ranks than wrote it;
 # * write the loop that rolls back when ranks are lost, and not when they join;
 # * say how often to save, from measured costs;
-# * find what is wrong in a training that resumes without an error.
+# * find what is wrong in a training run that resumes without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none, because the checks make the processes that they kill. **Points:** 26.
+# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none to start, because the checks and exercise 7 start their own processes. **Points:** 26.
 #
 # Every cell runs in this kernel. Each exercise stands on its own. Below each check stands what it says when the answer is right. Every hint has two steps: run
 # `hint(...)` again for the second.
@@ -314,7 +314,7 @@ def faulty_life(folder, until, batch):
 
 # %% [markdown]
 # The first life ends after 12 steps, and the second one goes on to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of this machine. For comparison, a third training
-# makes all 20 steps in one life. The cell shows which steps the lives made and how the first weights of the ranks end.
+# makes all 20 steps in one life. The cell shows which steps the lives made and the first three weights of each rank at the end.
 
 # %%
 def evidence(life, folder, until):
@@ -341,7 +341,8 @@ def show(life):
 show(faulty_life)
 
 # %% [markdown]
-# Write the training as it should be, and look at it with `show(life)`. The check stops it in different places and uses three ranks.
+# Write the training as it should be, and look at it with `show(life)`. Keep the rest as it is: rank 0 saves after every fifth step and at no other time, and each rank calls `batch` once for each step. (A safe way to write
+# the file was exercise 1 and is left out here.) The check trains in three lives on three ranks, and stops them in different places.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -367,7 +368,7 @@ def life(folder, until: int, batch) -> torch.nn.Module:
         net.load_state_dict(saved["net"])
         optimizer.load_state_dict(saved["optimizer"])
         start = saved["steps"]
-    dist.barrier()  # no rank saves before all have loaded
+    
     for step in range(start, until):
         x, y = batch(step)
         loss = cross_entropy(net(x[rank::world]), y[rank::world], reduction="sum") / len(y)

@@ -55,7 +55,7 @@ check.halving_doubling(halving_doubling_s)
 #
 # Nodes of `ranks_per_node` ranks have fast links `inside`, and each node has one link `between` it and the other nodes, like a cloud node with a single network card. (A DGX H100 has
 # eight of them, see unit 05.) Each link is a pair (latency_s, bytes_per_s). There are three phases, one after the other. First comes a reduce-scatter along a ring inside each node. Then each rank all-reduces its part with the ranks that hold the same part in the other nodes, all at the same time over the
-# node's one link. An all-gather along the ring inside ends it. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
+# node's one link. The last phase is an all-gather along the ring inside each node. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -228,7 +228,7 @@ def faulty_images_per_s(bench, steps, warmup, batch):
     return bench.world * batch / np.median(times)
 
 # %% [markdown]
-# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each of them, because kernels are compiled. On the second machine, every eighth step waits for data.
+# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each of them, because the device tries several kernels and keeps the fastest. On the second machine, every eighth step waits for data.
 
 # %%
 def machines():
@@ -251,8 +251,8 @@ def compare(images_per_s):
 compare(faulty_images_per_s)
 
 # %% [markdown]
-# Write the benchmark so that its number agrees with a long run: `batch` images on each rank and step, `steps` steps behind `warmup` steps that do not count. The images of all ranks together are asked for.
-# `compare(images_per_s)` shows how well it does; small differences remain because the long run contains the slow steps.
+# Write the benchmark so that its number agrees with a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup` steps that do not count, and return the images per second of all ranks together.
+# `compare(images_per_s)` shows how well it does; small differences remain, because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

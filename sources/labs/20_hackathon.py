@@ -6,7 +6,7 @@
 # * show that a training of N ranks is that of one process, and find what keeps it from that;
 # * say what a training takes on given links, before it has run;
 # * send a small part of a gradient, and lose nothing;
-# * find out why a training that sends few numbers learns too slowly;
+# * find out why a training run that sends few numbers learns too slowly;
 # * choose between fewer bytes and fewer messages, by the clock.
 #
 # **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 85. **Ranks:** 4, which the judge starts. **Points:** 22.
@@ -191,7 +191,7 @@ def faulty_sparse_step(weights, gradient, kept, count, rate):
     weights -= rate * total / world
 
 # %% [markdown]
-# The weights are to reach a target, and each rank sees the target through a little noise of its own. `in_ranks` calls a function on some ranks that are processes of this machine. The more ranks take
+# The weights should reach a target, and the gradient of each rank contains a little noise, which is different on each rank. `in_ranks` calls a function on some ranks that are processes of this machine. The more ranks take
 # part, the slower the weights approach the target, although a mean over more ranks has less noise.
 
 # %%
@@ -214,7 +214,7 @@ def show(step):
 show(faulty_sparse_step)
 
 # %% [markdown]
-# Write the step as it should be, so that the ranks together do what one process does with the mean of everything that was sent. Then look at it with `show(sparse_step)`.
+# Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the values without rounding them. Then look at it with `show(sparse_step)`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

@@ -319,8 +319,8 @@ print("through")
 # %% [markdown]
 # ## Outside this course
 #
-# A job on a cluster is usually started by `torchrun`. When a rank fails, it ends the others and prints a report, in which each of them is a failure, too. Therefore read its last part first, *Root Cause (first observed failure)*.
-# `--log-dir` keeps what each rank prints in a separate file, `--tee 3` shows it on the screen as well, and the decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
+# A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures, too. Therefore read its last part first, *Root Cause (first observed failure)*.
+# `--redirects 3` writes what each rank prints into a separate file instead of on the screen, `--tee 3` does both, and `--log-dir` names their folder, and the decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
 
 # %%
 import subprocess
@@ -353,8 +353,7 @@ print(*[line for line in cause.splitlines() if "rank  " in line or "Error:" in l
 print("files:", *sorted(kept))
 
 # %% [markdown]
-# The most common hang right at the start of a job on several nodes has a different cause. A node has several network interfaces, and the library has chosen one over which the other nodes cannot be reached. Name the right one, for
-# example `eth0`, in the table's last row.
+# If a job on several nodes hangs right at its start, the network is often the cause. A node has several network interfaces, and the library may have chosen one over which the other nodes cannot be reached. Choose the right one, for example `eth0`, with the variables in the last row of the table.
 #
 # If a job hangs later, nothing watches the ranks as this course does. PyTorch and other tools give you the following:
 #

@@ -208,8 +208,7 @@ settle("01-digits", equal)
 # dtypes, and therefore we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger difference means that there is a bug; rounding cannot explain it. (This is a rule of thumb, because in a run with a
 # larger learning rate rounding errors can also grow.)
 #
-# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops growing. Therefore gradients are usually
-# summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
+# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops growing. Therefore gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
 # </details>
 #
 # ## Sum or mean?

@@ -265,7 +265,7 @@ draw.gradient_scaling(one_device, wrong, right)
 # <details><summary><b>Why?</b></summary>
 #
 # With n replicas a shard has B/n examples. The mean over it divides by B/n and not by B, so each replica's gradient is n times too large for its part, and so is their sum. In the picture, every weight lies on a line of slope n.
-# Averaging the replicas repairs this, but only because the four shards are equally large here. The uneven last batch, below, will show the difference. If you divide by the **global** batch and sum, the number of replicas disappears,
+# Averaging the replicas repairs this, but only because all shards are equally large here. The uneven last batch, below, will show the difference. If you divide by the **global** batch and sum, the number of replicas disappears,
 # and the size of a shard does, too.
 #
 # With SGD the wrong scale acts as a learning rate that is n times too high. With Adam you hardly see it, because Adam divides by the size of the gradient; but gradient clipping then sets in n times too early.
@@ -371,7 +371,7 @@ for step in (0, 10, 30, 59):
 #
 # ## Mixed precision: one decision for all replicas
 #
-# A network that computes in `float16` multiplies its loss by a *loss scale*, so that small gradients do not become 0, and divides the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale
+# If a network computes in `float16`, the training step multiplies the loss by a *loss scale*, so that small gradients do not become 0, and divides the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale
 # halved. With several replicas this is one decision of *all* of them, because a replica that steps alone no longer has the others' weights. `LossScaleOptimizer` takes it after the sum. In the second step below, only
 # the last replica's gradient overflows.
 

@@ -173,7 +173,7 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     thread.join()
 
 # %% [markdown]
-# Both modes belong to a thread, and a new thread begins with the defaults. An exception, too, ends only its own thread. In the lab you hand it on.
+# Both modes belong to a thread, and a new thread begins with the defaults. An exception also ends only its own thread, so in the lab you pass it on to the caller.
 #
 # <details><summary>What nn.DataParallel hands on to its threads</summary>
 #
@@ -400,7 +400,7 @@ print(f"weights {weights:.1f} MB; outputs of all rows {mb(outputs):.1f} MB; kept
 
 # %%
 predict("03-device-0",
-        "4 devices, 2.6 MB of weights, Adam, 20 MB of outputs, the loss: MB on device 0?",
+        "How many MB does device 0 hold (weights 2.6, outputs 20, Adam and the loss)?",
         unit="MB", within=0.1)
 
 # %%
@@ -419,7 +419,7 @@ settle("03-device-0", lambda: replica + training + gathered)
 # Device 0 has all outputs a second time, gathered, and the log-probabilities of all rows, which the loss keeps. So it runs out of memory first, while every other device holds a seventh of that. (These
 # numbers are added up over a step. What exists only during the backward pass is not counted.)
 #
-# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica returns the sum of its losses
+# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the log-probabilities of its own rows (5 MB) instead of their outputs, so the other devices hold as much as before. Each replica returns the sum of its losses
 # and the number of its rows, because a mean of means would be wrong for uneven pieces.
 
 # %%
@@ -504,11 +504,12 @@ else:
 # | `python train.py` | `torchrun --nproc-per-node 4 train.py`, one process for each GPU |
 # | | `dist.init_process_group("nccl")` at the start, `dist.destroy_process_group()` at the end |
 # | `model.to("cuda:0")` | `local_rank = int(os.environ["LOCAL_RANK"])`, `torch.cuda.set_device(local_rank)`, `model.to(local_rank)` |
+# | `x.to("cuda:0")`, `y.to("cuda:0")` | `x.to(local_rank)`, `y.to(local_rank)` |
 # | `nn.DataParallel(model)` | `DistributedDataParallel(model, device_ids=[local_rank])` |
 # | `DataLoader(data, batch_size=256, shuffle=True)`, the rows of all GPUs | `DataLoader(data, batch_size=64, sampler=DistributedSampler(data))`, the rows of one GPU; `sampler.set_epoch(epoch)` before each epoch |
 # | the loss of all rows | each rank's loss is the mean of its own rows, and the gradients are averaged, which is right if all ranks have equally many rows |
-# | `loss.item()` in the log | one rank's loss only; all ranks must call `dist.all_reduce` for the loss of all |
-# | batch norm: statistics of replica 0 | `nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrapping, or statistics of rank 0 |
+# | `loss.item()` in the log | one rank's loss only; for the loss of all rows, all ranks must call `dist.all_reduce` and divide the sum by the number of ranks |
+# | batch norm: statistics of replica 0 | `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrapping, or statistics of rank 0 |
 # | `torch.save(model.module.state_dict(), path)` | the same, on rank 0 only |
 #
 # Everything that the script does once, such as a download, a print or a plot, now happens in each process. Choose a rank for it.

@@ -393,7 +393,7 @@ for way, call in ways.items():
 # %% [markdown]
 # All five give the same sum, on 2, 3, 4 and 5 ranks.
 #
-# **Predict.** Somebody has gathered everything in place of a ring. The values are right, so only the bytes can tell. On how many ranks must a test run, at least, so that the busiest rank's bytes differ from a ring's?
+# **Predict.** A learner has written an all-reduce that gathers everything instead of a ring. The values are right, so only the bytes can show the difference. What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
 
 # %%
 predict("04-test",

@@ -1,4 +1,4 @@
-# %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "What communication costs"}
+# %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
 # Unit 04 counted rounds and bytes. Here they get a price: two numbers for a link, measured, and from them the time of every collective. At the end you can
@@ -9,7 +9,7 @@
 # * say what a model assumes, and find out why a measurement is twice the prediction;
 # * say why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 50. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
+# **Before:** unit 04. **Minutes:** 55. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns; the function must import what it needs.
 # Messages by hand go through gloo with CPU tensors, on a machine with GPUs too: the box *On GPUs* says what is different there.
@@ -264,7 +264,7 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
     return min(times_s)
 
 # %% [markdown]
-# And the rounds of a ring by themselves, nothing is added up. 
+# The next function times the rounds of a ring alone, without adding anything up. With `ready_ahead`, all receives are posted before the first round, which becomes important later. 
 
 # %%
 def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
@@ -597,7 +597,7 @@ for count in (64, 8, 1):
     print(f"{count:>3} messages: {max(cluster.run(in_messages, count)) * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The bytes are the same, but the latencies are paid more or less often. Therefore libraries put gradients together, which is called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new
+# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore libraries put gradients together, which is called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new
 # round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one, because the backward pass computes
 # the last layer's gradients first, and these can be under way while the first layers are still computing.
 #
@@ -650,14 +650,14 @@ settle("05-buckets", best)
 # ## Compute against bytes
 #
 # Whether buckets can hide the messages depends on the machine. The backward pass of a large transformer with $P$ weights over $T$ tokens takes about $4PT$ operations on each rank, while a ring sends nearly $4P$ bytes of gradients
-# in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). The cell takes machines of today at 40 % of their peak and 80 % of their
+# in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). If the gradients are summed in `float32` (unit 01), there are twice as many bytes, and twice as many tokens are needed. The cell takes machines of today at 40 % of their peak and 80 % of their
 # links' rates.
 
 # %%
 from manyhands.simulate import machines
 
-print("                       tokens that each rank needs, if the ranks of a node")
-print("machine              sum together, over all links   sum apart, over one each")
+print("tokens needed:         on each GPU, if all GPUs   in each node, if its GPUs")
+print("machine                 of a node sum together           split each layer")
 for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
     kind = machines.named(name, reached=0.8)
     inside, between = kind.machine.inside[1], kind.machine.between[1]
@@ -667,8 +667,9 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
           f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
 
 # %% [markdown]
-# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU. If the GPUs of a node split each layer (unit 15), each sums with its counterparts in the other nodes over a single link, and about ten thousand are
-# needed. With fewer, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us in NCCL's own table
+# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, which are 9890 in a node. If the GPUs of a node split each layer (unit 15), each has an eighth of the weights and sums it with its counterparts in the other nodes
+# over its share of the links. All eight work on the same tokens, so the right column counts the tokens of a node, and it is the same number. Hence splitting the layers does not change the batch that hides the gradients. With fewer tokens, or
+# with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us in NCCL's own table
 # ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
@@ -704,9 +705,9 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # ## What you can say now
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* a collective takes its rounds times the latency, plus the busiest link's bytes by the bandwidth (table in *Four all-reduces*).
+# * *Predict:* the time of a collective is the number of its rounds times the latency, plus the bytes over the busiest link divided by the bandwidth (table in *Four all-reduces*).
 # * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds. Count the links of a node.
-# * *The crossing* of ring and tree moves to larger messages with $\alpha B$ and with the number of ranks. For 2 and 3 ranks there is none.
+# * *The crossing* of ring and tree grows in proportion to $\alpha B$, and mostly with the number of ranks. However, it drops just above each power of two, where the tree gets two more rounds. For 2 and 3 ranks there is none.
 # * *The model assumes* links that do not disturb each other and one latency a round. On one machine with few cores links do, and a library that asks before it sends pays two latencies.
 # * *Buffers* save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
 # * *Compute against bytes:* a rank needs $F/B$ tokens in a step to hide its gradients.

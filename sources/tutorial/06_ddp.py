@@ -4,11 +4,11 @@
 # DistributedDataParallel (DDP) is one line around a model. This notebook takes it apart. At the end you can
 #
 # * say why averaging gradients is not enough, and what else must be the same on all ranks;
-# * start an all-reduce from inside the backward pass, and show on a timeline what that saves;
+# * start an all-reduce inside the backward pass, and show what that saves;
 # * predict how many messages a step sends, with buckets and with `no_sync`;
-# * say which rank sees which sample when the data does not divide, and what an unused parameter does;
+# * predict which rank sees which sample, and what an unused parameter does;
 # * make leaving a loop one decision of all ranks, and give each rank its own data without a sampler;
-# * read a profiler's trace of your own step: where the all-reduce is, and whether the step waits for its input;
+# * read a profiler's trace of your own step;
 # * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names;
 # * start a training as a job: on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
@@ -436,7 +436,7 @@ def orders():
 settle("06-set-epoch", orders)
 
 # %% [markdown]
-# A stream (`IterableDataset`) has no sampler. Every worker of every rank reads all of it, unless it deals out its rows itself:
+# A stream (`IterableDataset`) has no sampler. Every worker of every rank reads all of it, unless the dataset itself assigns different rows to each worker:
 
 # %%
 # %%px
@@ -452,7 +452,7 @@ class Stream(IterableDataset):
 print([int(row) for row in DataLoader(Stream(), batch_size=None, num_workers=2)])
 
 # %% [markdown]
-# Seeds need care in both directions. If each rank calls `random_split` with its own seed, one rank tests on what another one has trained on. But with the same seed, the workers of all ranks draw the same noise and crops:
+# Some seeds must be equal on all ranks, and others must differ. If each rank calls `random_split` with its own seed, one rank tests on what another one has trained on. But with the same seed, the workers of all ranks draw the same noise and crops:
 
 # %%
 # %%px
@@ -520,7 +520,7 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 # If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
 # part with zeros.
 #
-# The reverse gives no error. DDP's constructor puts hooks on the parameters that require a gradient at that moment, so a layer that you unfreeze later is never averaged. Wrap the model again when you unfreeze it.
+# The opposite mistake raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze it later, it is trained, but its gradients are never averaged. Wrap the model again when you unfreeze it.
 #
 # ## Leaving the loop is one decision
 #
@@ -568,7 +568,7 @@ def train_together(batches):
 print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 
 # %% [markdown]
-# Early stopping needs the same, and so does `ReduceLROnPlateau`, which otherwise lowers each rank's rate after a different epoch. On GPUs, `if not everyone` waits for the GPU, so decide once in many steps.
+# Early stopping needs the same, and so does `ReduceLROnPlateau`, which may lower the ranks' rates after different epochs. On GPUs, `if not everyone` waits for the GPU. Therefore agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
 #
 # > **A good place to stop.** The second half is about the job around a step. With a new kernel, select the next cell first, and choose *Run*, *Run All Above Selected Cell*.
 
@@ -682,7 +682,7 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 # %% [markdown]
 # ## torch.compile
 #
-# A compiled backward pass is a single operation for autograd, so its hooks may run only after its end ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). Therefore the compiler makes a separate graph for each of
+# A compiled backward pass is a single operation for autograd, so DDP's hooks might run only when all of it has ended, and no message would overlap with it ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). Therefore the compiler makes a separate graph for each of
 # DDP's buckets. Our backend counts the graphs and compiles nothing, so that you need no compiler.
 
 # %%
@@ -724,12 +724,11 @@ for name, way in ways.items():
         print(f"{name:<21} {len(graphs)} graphs,", next(iter(compiled.state_dict())))
 
 # %% [markdown]
-# All three are cut (1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB). What differs are the names in a checkpoint, so a file from one way cannot be loaded in another one. Save the state of the inner `model`,
-# which you had before you wrapped it, or compile in place.
+# All three are cut (1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB). Since the names in a checkpoint differ, save the state of the inner `model`, which you had before you wrapped it: its names (`layers.0.weight`) are the same in all three ways.
 #
 # <details><summary>Is your model compiled at all?</summary>
 #
-# We wrap a class, because PyTorch 2.13 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs.
+# We wrap a class, because PyTorch 2.13 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are those that DDP gives without a compiler.
 # </details>
 #
 # ## The same weights as one process
@@ -786,8 +785,7 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 # rank is the sum over its rows, divided by all 250; times 4, because DDP divides the sum of the gradients by 4. Weight decay is in the optimiser, after the
 # average: there it counts once.
 #
-# Gradient accumulation has the same trap, and language models make it large, because micro-batches hold different numbers of tokens. A mean over each micro-batch lets the tokens of a short one count more. Sum the losses, and divide
-# by the number of tokens in all micro-batches of all ranks. Several libraries had this wrong until 2024 (for example [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
+# Gradient accumulation has the same trap, and language models make it large, because micro-batches hold different numbers of tokens. A mean over each micro-batch lets the tokens of a short one count more. Sum the losses, divide by the number of tokens in all micro-batches of all ranks, and multiply by the number of ranks, because DDP averages. Several libraries had this wrong until 2024 (for example [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
 # </details>
 #
 # ## From cells to scripts: spawn and torchrun
@@ -853,7 +851,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 6. All ranks load before they train: DDP's constructor would give them rank 0's weights, but not its momentum.
 # 7. `destroy_process_group()` at the end, on all ranks.
 #
-# Some calls need all ranks, although they do not look like it. A trace reveals them: the forward pass of a DDP model with batch norm sends buffers, even in evaluation without gradients.
+# Some calls need all ranks, although they do not look like it. A trace reveals them. For example, the first forward pass of a DDP model with batch norm sends buffers, even in evaluation without gradients. 
 
 # %%
 # %%px
@@ -873,7 +871,7 @@ if rank == 0:
 # %% [markdown]
 # <details><summary>What all ranks must call together</summary>
 #
-# * **The forward of a DDP model with buffers** (batch norm) broadcasts them. If rank 0 validates alone through `ddp`, it waits for ranks that never arrive. Therefore, validate on all ranks, or through `ddp.module`.
+# * **The forward of a DDP model with buffers** (batch norm) broadcasts them. Further passes without gradients send none, until the model has been trained again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step. Therefore, validate on all ranks, or through `ddp.module`.
 # * **Leaving a loop** is one decision of all ranks, as shown above.
 # * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU with NCCL, and a tensor in them is unpickled on the GPU of its sender. Therefore, move such tensors to the CPU first.
 # * **Gathering a sharded state**, such as `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16), needs every rank, even if only rank 0 saves the result.
@@ -948,7 +946,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
 # * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
 # * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
-# * *Leaving a loop* is decided by a number that all ranks have in common, and so is a lower rate.
+# * *Leaving a loop* and reducing the rate are decided by a number that all ranks have in common.
 # * *torch.compile* makes a graph for each bucket, and changes the names in a checkpoint unless it compiles in place.
 # * *A trace* shows the all-reduces on their own threads, and an `input` bar where a step waits for its data.
 # * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.

@@ -285,7 +285,7 @@ def train(mean, rate=track.RATE):
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
-# The usual mistake is `tf.reduce_mean` over the worker's own rows. Two such means are added up, so the gradient of the data is twice too large.
+# The usual mistake is `tf.reduce_mean` over the worker's own rows. Two such means are added up, so the gradient of the data is twice as large as it should be.
 #
 # **Predict.** Someone notices this and halves the learning rate. Are the weights at the end the weights of one process again?
 
@@ -315,7 +315,7 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 # <details><summary>Why?</summary>
 #
 # The mean makes the gradient of the data twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate repairs the one and makes the other half as strong. With Adam, halving the rate
-# is wrong in a different way: Adam divides by the size of the gradient, so a factor of two hardly changes its steps. On eight workers the factor is eight.
+# is wrong in a different way: Adam divides by the size of the gradient, so a factor of two hardly changes its steps, and half the rate makes them half as long. On eight workers the factor is eight.
 # </details>
 #
 # ## Model.fit
@@ -462,16 +462,19 @@ folder.cleanup()
 # [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
 #
 # ```bash
-# export TF_CONFIG=...                                         # the same list of workers, and the index
-# CUDA_VISIBLE_DEVICES=0,1 python 07_train.py FOLDER &         # index 0, in the background
+# worker() {                                                   # worker INDEX GPUS
+#     export TF_CONFIG=...                                     # the same list of workers, and index $1
+#     CUDA_VISIBLE_DEVICES=$2 exec python 07_train.py FOLDER
+# }
+# worker 0 0,1 &                                               # in the background
 # first=$!
-# CUDA_VISIBLE_DEVICES=2,3 python 07_train.py FOLDER &         # index 1
+# worker 1 2,3 &
 # second=$!
 # trap 'kill $first $second' EXIT
 # wait -n && wait $first && wait $second                       # until both have ended, or until one has failed
 # ```
 #
-# Each worker numbers the GPUs that it sees from 0. The script also takes two free ports. Its last lines matter if a worker fails before it has met the other one, for example at an import. The other worker would then wait in the background and keep its GPUs.
+# Inside each worker, the visible GPUs are numbered from 0. The script also takes two free ports. Its last lines matter if a worker fails before it has met the other one, for example at an import. The other worker would then wait in the background and keep its GPUs.
 
 # %%
 import os
@@ -481,15 +484,15 @@ import sys
 folder = tempfile.TemporaryDirectory(prefix="manyhands-")
 # so that `python` in the script is this kernel's
 path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
-done = subprocess.run(["bash", "scripts/07_halves.sh", folder.name], text=True, timeout=300,
-                      capture_output=True, env={**os.environ, "PATH": path})
+done = subprocess.run(["timeout", "300", "bash", "scripts/07_halves.sh", folder.name],
+                      text=True, capture_output=True, env={**os.environ, "PATH": path})
 print(*sorted(line for line in done.stdout.splitlines() if line.startswith("worker")),
       f"exit code {done.returncode}", sep="\n")
 folder.cleanup()
 
 # %% [markdown]
-# For a training run on one machine, `MirroredStrategy` (unit 02) does the same in one process. Two launchers side by side are for trying out what will run on two machines. In PyTorch, the two lines of the script are two
-# `torchrun --nnodes 2 --node-rank 0` (and `1`) `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py` (unit 06).
+# For a training run on one machine, `MirroredStrategy` (unit 02) does the same in one process. Two workers side by side are for trying out what will run on two machines. In PyTorch, the two lines of the script are two
+# `torchrun --nnodes 2 --node-rank 0` (and `1`) `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, again with `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #
 # On a real cluster, something must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
 # `SLURM_PROCID`. (`tf.distribute.cluster_resolver` has resolvers for Slurm and Kubernetes, too.)

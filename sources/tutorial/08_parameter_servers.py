@@ -310,7 +310,7 @@ for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
               np.bincount(server, minlength=4).tolist())
 
 # %% [markdown]
-# So a worker pulls each row once for a batch, and adds up the gradients of a row before it pushes them. Rows are dealt in turn or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they
+# So a worker pulls each row once for a batch, and adds up the gradients of a row before it pushes them. Rows are distributed round-robin or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they
 # become a little stale (Miao et al. 2022).
 #
 # ## An asynchronous server

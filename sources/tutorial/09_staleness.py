@@ -365,7 +365,7 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 #
 # ## Adam and old gradients
 #
-# Adam divides each gradient by a running average of its size, so the length of a step depends on the rate and hardly on the gradient.
+# Adam divides a running average of the gradients by a running average of their size. A constant factor in all gradients cancels, so the rate alone sets the scale of the steps.
 #
 # **Predict.** One weight and the loss $w^2/2$ again, Adam with a rate of 0.1, and a delay of 4. What do the swings of the weight do?
 
@@ -406,10 +406,10 @@ settle("09-adam", swings_of_adam)
 # <details><summary>Why?</summary>
 #
 # In the vicinity of the minimum the gradients become small, and Adam divides by their size. So its effective rate grows, until it exceeds the bound of the delay. Then the weight swings, the gradients become larger, and the effective rate falls again. The swing neither dies out nor
-# explodes. Its size grows with the rate and with the delay. The last line shows how treacherous this is: at a rate of 0.02 the weight has come to rest after 1000 updates, and swings later.
+# explodes. Its size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0 the weight begins to swing, too, but only after more than 10,000 updates, and by about 0.02. The last line shows how treacherous this is: at a rate of 0.02 the weight has come to rest after 1000 updates, and swings later.
 # </details>
 #
-# On the network, each of two rates once more, a good one for fresh gradients and a fifth of it:
+# Now we train the network with Adam at two rates. The first is a good one for fresh gradients, and the second is a fifth of it:
 
 # %%
 # %%px --ranks 0
@@ -428,7 +428,7 @@ for delay in (0, 1, 4, 8):
                     for rate in (0.01, 0.002)))
 
 # %% [markdown]
-# So Adam is no remedy for old gradients. As with SGD, a delay asks for a smaller rate.
+# So Adam does not cure old gradients. At a delay of 1 the larger rate is still the better one, but at delays of 4 and 8 the smaller rate wins, as with SGD.
 #
 # ## What the bound does not cover (optional)
 #
@@ -473,7 +473,7 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** The first half was about gradients of any age. The second half bounds their age and drops slow workers. In a new kernel, run the cells from the top to this one, and go on here.
+# > **A good place to stop.** The first half was about what old gradients do. The second half bounds their age, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run the cells from the top to this one, and go on here.
 
 # %% [markdown]
 # ## Bounded staleness
@@ -604,7 +604,7 @@ plots.against_b(20, wait_s, steps)
 # ## Talk rarely: local SGD and DiLoCo
 #
 # A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo* treats the average change of the weights as a
-# gradient. An **outer optimiser** takes a step with it, which is SGD with Nesterov momentum (Douillard et al. 2023). No rank runs ahead here, so both are synchronous, with rare communication.
+# gradient. An **outer optimiser**, SGD with Nesterov momentum, takes a step with it (Douillard et al. 2023). No rank runs ahead here, so both are synchronous, with rare communication.
 #
 # In this cell all four ranks are workers. Plain averaging is an outer step of rate 1 without momentum.
 
@@ -633,7 +633,7 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and our ranks draw their rows from the same data. The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
+# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and the ranks' data are alike. (There are six batches and four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
 # momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
@@ -651,7 +651,7 @@ reward = np.array([0.0, 0.5, 1.0])
 old, new = policy(np.array([1.0, 0.0, 0.0])), policy(np.array([0.0, 0.0, 1.0]))
 
 def mean_gradient(drawn, weight):
-    """Of the expected reward, from answers with the probabilities `drawn`."""
+    """The gradient of the expected reward, from answers with probabilities `drawn`."""
     of_log = np.eye(3) - new  # row a: the gradient of log new[a] with respect to the scores
     return (drawn * weight * reward) @ of_log
 
@@ -662,8 +662,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
           f"  largest weight {np.max(weight):.2f}")
 
 # %% [markdown]
-# Without weights, old samples even change the sign of one component. With them the mean is exactly right. However, a large weight makes the gradient noisy, and the weight of a long answer is a product of one factor for each token. Therefore weights are
-# limited (PPO, Schulman et al. 2017; IMPALA, Espeholt et al. 2018), which makes the gradient a little wrong again, and the staleness of samples is bounded, as above.
+# Without weights, old samples even change the sign of one component. With them the mean is exactly right. However, a large weight makes the gradient noisy, and the weight of a long answer is a product of one factor for each token. Therefore weights are limited (IMPALA, Espeholt et al. 2018, as in the last line), or samples with too large a change get no gradient (PPO, Schulman et al. 2017). This makes the gradient a little wrong again, and the staleness of samples is bounded, as above.
 
 # %% [markdown]
 # > **On GPUs.** NCCL refuses a receive from anyone, and its collectives wait for all members: a server that takes what comes first, bounds or backups need messages over gloo, MPI or TCP, from the memory of the

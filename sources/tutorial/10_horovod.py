@@ -517,7 +517,7 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 #
 # ## One test, in eager and graph mode
 #
-# The pull request that brought the eager mode also changed Horovod's tests, so that one test function ran each case twice, first eagerly and then as a graph. Today `tf.function` makes the graph, and
+# The pull request that brought the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today `tf.function` makes the graph, and
 # `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a rate that grows by 0.1 in each step.
 
 # %% tags=["setup"]
@@ -541,7 +541,7 @@ class StepTest(tf.test.TestCase):
 
     def test_warmup(self):
         def rate():
-            self.steps += 1  # a number of Python's
+            self.steps += 1  # a Python number, not a tensor
             return tf.constant(0.1 * self.steps)
         for mode, call in modes(rate).items():
             self.steps = 0
@@ -687,7 +687,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # %% [markdown]
 # ## From Horovod to DistributedDataParallel, line by line
 #
-# Most people who meet Horovod today have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move:
+# If you meet Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move:
 #
 # | Horovod | PyTorch's own |
 # |---|---|
@@ -705,9 +705,9 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # | `optimiser.synchronize()` before clipping | nothing; after `backward()` the gradients are averaged |
 # | `backward_passes_per_step=k` | `with model.no_sync():` for the first k - 1 micro-batches |
 # | `compression=hvd.Compression.fp16` | `model.register_comm_hook(None, fp16_compress_hook)` |
-# | `hvd.join()` | `with model.join():` |
+# | `hvd.join()` | `with model.join():` around the loop; it answers only DDP's messages, so the loop may contain no different collective |
 # | `model.state_dict()` for the checkpoint | `model.module.state_dict()`; otherwise all names begin with `module.` |
-# | `hvd.elastic.run` | `torchrun --nnodes 2:4 --max-restarts 3` and a checkpoint: all processes start again (unit 18) |
+# | `hvd.elastic.run` | `torchrun --nnodes 2:4 --max-restarts 3 --rdzv-backend c10d --rdzv-endpoint HOST:PORT train.py` and a checkpoint: all processes start again (unit 18) |
 #
 # [scripts/10_ddp.py](scripts/10_ddp.py) is the script from above, ported by this table. Compare the two files.
 

@@ -420,17 +420,17 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
           f"{finish_s(spans):.0f} forwards of a block, bubble {idle(spans):.3f}")
 
 # %% [markdown]
-# For this reason Llama 3's first and last stages have one block less than the others (Grattafiori et al. 2024). The first one needs the room, too, because under 1F1B it keeps the most micro-batches.
+# In the 405B model of Llama 3 the head costs only two thirds of a block, and its last stage has one block less than the others (Grattafiori et al. 2024). Its first stage has one block less, too, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
 #
 # Many models use *one* matrix as embedding and as head (*tied weights*, Press and Wolf 2017). In a pipeline it exists twice, and each of the two stages finds only the gradient of its own use, so the two must be summed before the optimiser steps. Below, our eight layers get
 # such a matrix at both ends.
 #
-# **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls `clip_grad_norm_(stage.parameters(), 0.01)`, and that most stages have longer gradients than this. What norm does the gradient of the network have afterwards?
+# **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than this. What norm does the gradient of the network have afterwards?
 
 # %%
 predict("14-norm",
-        "Each of four stages clips its own gradients to a norm of 0.01, and most were "
-        "longer. What is then the norm of the whole network's gradient?", within=0.1)
+        "Each of four stages clips its own gradients to a norm of 0.01, and most had a "
+        "larger norm. What is then the norm of the whole network's gradient?", within=0.1)
 
 # %%
 # %%px
@@ -489,7 +489,7 @@ settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each stage's gradient is 0.01 long at most, and four such parts make a vector of $\sqrt 4 \times 0.01$ at most. It is a little shorter here because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has
+# The norm of each stage's gradient is 0.01 at most, so the norm of all four parts together is $\sqrt 4 \times 0.01$ at most. It is a little smaller here because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has
 # multiplied by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Add up the squares of all stages with an all-reduce, and let every stage clip by the root of the sum.
 # </details>
 #
@@ -721,7 +721,7 @@ except ValueError as error:
 # * *GPipe and 1F1B* have the same gradients and the same bubble. 1F1B's neighbours send to each other at once, so it needs `isend`.
 # * *The bubble* is $(S - 1) / (v M + S - 1)$ of the step; the simulation agrees, and the clock nearly.
 # * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Full recomputation keeps inputs only, for a third more time, and selective recomputation costs far less.
-# * *The ends* of a language model are heavier than its other stages. The gradients of tied weights are summed over both ends, and a gradient's norm is summed over all stages.
+# * *The ends* of a language model have additional work or memory: the head costs time, and the embedding costs memory. The gradients of tied weights are summed over both ends, and a gradient's norm is summed over all stages.
 # * *torch.distributed.pipelining* prints its orders. Give it shapes, or batch norm sees one micro-batch too many.
 #
 # **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 cuts inside the layers.

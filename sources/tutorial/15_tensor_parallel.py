@@ -115,7 +115,7 @@ if rank == 0:
 # %% [markdown]
 # ## f and g
 #
-# In backward, every rank computes the same loss from the same $y$, so it counts once. (In `manyhands.functions` of unit 11, N losses count N times.) Megatron-LM (Shoeybi et al. 2019) has two functions for this, f and g:
+# Every rank computes the same loss from the same $y$, so in backward this loss must count only once. In `manyhands.functions` of unit 11, N losses count N times, so we need a different pair of functions. Megatron-LM (Shoeybi et al. 2019) calls them f and g:
 #
 # | | stands | forward | backward |
 # |---|---|---|---|
@@ -256,7 +256,7 @@ settle("15-block", lambda: sum(
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
 # > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, a large one in bfloat16.
-# > Two things below work differently in PyTorch on CPUs: DTensor's all-to-all is an all-gather there, and `context_parallel` gathers all keys and values.
+# > Two things below work differently in PyTorch on CPUs: DTensor's all-to-all is an all-gather there, and `context_parallel` refuses a causal mask.
 
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
@@ -595,7 +595,7 @@ except RuntimeError as error:
 #
 # ## A vocabulary, cut
 #
-# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the ranks. The scores of the head must stay where they are, because they are the largest tensor of the network. For 8,192 places and the 128,256 words of Llama 3 they take 4.2 GB in float32.
+# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the contributions of all ranks. The scores of the head must stay where they are, because with fused attention they are usually the largest tensor of the network. For 8,192 places and the 128,256 words of Llama 3 they take 4.2 GB in float32.
 # `loss_parallel` computes the cross-entropy of a DTensor that is cut by words.
 #
 # **Predict.** There are 32 places and 128 words, of which each rank has 32. How many collectives does the cross-entropy need in forward?
@@ -754,7 +754,7 @@ for name, places in (("in order", in_order), ("both ends", both_ends)):
           f"{sum(map(max, steps))} of them")
 
 # %% [markdown]
-# With many ranks, the order takes almost twice as long. Llama 3 and `context_parallel` give each rank both ends.
+# With many ranks, cutting the places in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two pieces, one from either end. (Llama 3 gathers the keys and values instead of sending them round a ring.)
 #
 # **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the places for a cut of the heads, each rank computes its heads with all places, and one more all-to-all brings the places back. All ranks then have equally much to do, with a causal mask, too.
 
@@ -785,7 +785,7 @@ if rank == 0:
           f"one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it has at most as many ranks as heads, and it computes nothing while its messages travel.
+# In forward, Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it can use at most as many ranks as there are heads, and no rank computes while its messages travel.
 
 # %% [markdown]
 # ## Experts with a capacity
@@ -832,7 +832,7 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. With 16 tokens on a rank, a capacity of 5 leaves one to spare.
+# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, which makes four tokens for each expert on average, so a capacity of 5 leaves one row to spare.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -867,7 +867,7 @@ for balanced in (0, 0.3):
             for step in (0, 50, 99)))
 
 # %% [markdown]
-# The choice itself has no gradient, but the probability has one. Left alone, this router sends too much to a few experts, and what overflows is not learned. (This depends on the start, so try different seeds.) The *balance* of Switch Transformer (Fedus et al. 2021) spreads the tokens.
+# The choice itself has no gradient, but the probability has one. Left alone, this router sends too much to a few experts, and what overflows is not learned. (This depends on the start, so try different seeds.) The second run adds 0.3 times the *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
 #
 # <details><summary>What is the balance?</summary>
 #
@@ -876,11 +876,11 @@ for balanced in (0, 0.3):
 #
 # ## When, and what it costs
 #
-# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallel** saves memory for the same bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallelism** saves memory and sends the same number of bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
 #
 # **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA) several heads of queries share one of keys and values. Then the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
 #
-# **What it costs:** four waits a block in every step, smaller products, which use a device less well, and a model that must be cut by someone who knows its layers.
+# **What it costs:** each block waits four times in every step. The matrix products are smaller and use a device less well. The model must be cut by a person who knows its layers.
 #
 # **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out; or g all-reduces in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
 # random numbers on all ranks where activations are cut, or different ones where they are whole.

@@ -499,9 +499,9 @@ if rank == 0:
     print("norm as one process to 1e-5:", abs(norms[0] / norms[1] - 1) < 1e-5)
 
 # %% [markdown]
-# **Predict.** Each gather makes whole what belongs to one `fully_shard`. By what factor does a rank's peak change if you call it on the root only?
+# **Predict.** Each gather makes whole what belongs to one `fully_shard`. How does a rank's peak change if you call `fully_shard` on the root only?
 #
-# If you give it a mesh of two dimensions, the first one holds replicas and the second one shards. Gradients are then reduce-scattered among the shards, and each shard of them is all-reduced over the
+# If you give `fully_shard` a mesh of two dimensions, the first one holds replicas and the second one holds shards. Gradients are then reduce-scattered among the shards, and each shard of them is all-reduced over the
 # replicas. This is **HSDP**, *hybrid sharded data parallel*. Does a rank send more on 2 x 2 ranks than with FSDP on all four, because there is an all-reduce in addition?
 
 # %%
@@ -612,14 +612,14 @@ settle("16-hsdp", hsdp)
 # * *Root only* has all weights, all gradients and a copy of these whole at once. (A root keeps its weights from forward to backward if you say nothing.)
 # * *bf16* halves what is gathered; gradients are added up in float32, and the shards that Adam works on are float32. After two steps its weights are off by less than 0.01, but by more than $10^{-5}$.
 # * *Checkpointing* runs a block's forward again in its backward, while its weights are whole: no third gather.
-# * *HSDP* keeps the states of a half, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay among two ranks.
+# * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay between two ranks.
 #
-# `offload_policy=CPUOffloadPolicy()` keeps shards and moments in the host's memory and copies them to the GPU when they are needed.
+# `offload_policy=CPUOffloadPolicy()` keeps the shards of weights, gradients and moments in the host's memory. A shard of the weights is copied to the GPU before each gather, a shard of the gradients is copied back after backward, and the optimiser's step runs on the CPU.
 # </details>
 #
 # ## FSDP2 in a real run
 #
-# **Slow links between nodes.** HSDP is a common choice for some hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one. Which bytes leave the node?
+# **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one. Which bytes leave the node?
 
 # %%
 # %%px
@@ -632,8 +632,7 @@ if rank == 0:
               f"{row.bytes_sent / (psi / 2):.2f} psi")
 
 # %% [markdown]
-# Only the all-reduce crosses, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once, with $2.25\,\psi$. Moreover, its number of hops grows with all ranks, whereas HSDP's gathers
-# never have more than a node's. With several micro-batches, `set_requires_all_reduce(False)` leaves the all-reduce to the last one.
+# Only the all-reduce crosses, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once, with $2.25\,\psi$. Moreover, the number of hops in this ring grows with the number of all ranks, whereas HSDP's gathers need only the hops within one node, however many nodes there are. With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
 #
 # **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not scattered, as with DDP's `no_sync` (unit 06). With
 # `set_reshard_after_backward(False)`, the weights also stay whole after a backward, so that the next forward need not gather them. Both are switched back for the last micro-batch.
@@ -666,9 +665,9 @@ for name, peak in cluster.pull("micro")[0].items():
     print(f"{name:<21} {peak:.2f} psi at the peak, weights included")
 
 # %% [markdown]
-# Fewer bytes are paid for with memory, because each rank keeps whole gradients, and then whole weights too. A pipeline needs many micro-batches. This is why one puts ZeRO-1 around it rather than stage 3.
+# Fewer bytes are paid for with memory, because each rank keeps whole gradients, and then whole weights too. A pipeline needs many micro-batches. This is why a pipeline is usually combined with ZeRO-1 rather than with stage 3.
 #
-# **Prefetch.** A gather is hidden behind computing only if it starts before the computing does. This cell writes down the order for four blocks:
+# **Prefetch.** A gather is hidden only as far as it runs while a block computes, so it must start early enough. This cell writes down the order for four blocks:
 
 # %%
 # %%px
@@ -692,11 +691,11 @@ for name, net in (("default", default), ("forward prefetch", early)):
         print(f"{name}: {seen}")
 
 # %% [markdown]
-# In backward, the gather for the next block starts before this block computes. In forward it starts afterwards, which is no loss on a GPU as long as Python runs ahead of the device. Where Python is too slow for that,
+# In backward, the gather for the next block starts before this block computes. In forward it is launched only after this block's computing has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for that,
 # `set_modules_to_forward_prefetch` starts the gather of the named blocks earlier. A list of two blocks or more overlaps more, and keeps more blocks whole at the same time.
 #
-# **No rank makes the whole network.** A network that does not fit into one rank is made on the `meta` device, where a tensor has a shape and no memory. Then it is cut, each rank allocates its shards, and they are filled, here
-# with the weights that rank 0 has read.
+# **No rank makes the whole network.** A network that does not fit into one rank is made on the `meta` device, where a tensor has a shape and no memory. Then it is cut, each rank allocates its shards, and they are filled. Here rank 0 holds all weights and broadcasts them, which is why the peak below is that of rank 1. If the weights fit into no rank, each rank reads only its own shards
+# from a sharded checkpoint (unit 18).
 
 # %%
 # %%px
@@ -754,7 +753,7 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
         print(f"{name:<15}", *counted, "bytes for weights, gradients, moments")
 
 # %% [markdown]
-# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12. The sum is the same, because the float32 shard *is* the master, and a bf16 copy exists only while its block computes. The second line has half of these bytes, and
+# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12. The sum is the same. The float32 shard *is* the master, and a bf16 copy exists only while its block computes, which saves 2 bytes. The shard of a gradient is float32 as well, which takes 2 bytes more. The second line has half of these bytes, and
 # every step is rounded to bf16, as in the trap above.
 #
 # ## One network, every way

@@ -377,12 +377,12 @@ for batch in (8, 32, 128, 256, 1024):
 #
 # | run | tokens in a batch |
 # |---|---|
-# | GPT-3 (Brown et al. 2020) | from 32 thousand to 3.2 million, during the first 4 to 12 billion tokens |
+# | GPT-3 (Brown et al. 2020) | from 32 thousand to 3.2 million, over the first 4 to 12 billion tokens, depending on the model's size |
 # | PaLM (Chowdhery et al. 2022) | 1, then 2, then 4 million |
 # | Llama 3 (Grattafiori et al. 2024) | 4, then 8 (after 252 million tokens), then 16 million (after 2.87 trillion) |
 # | DeepSeek-V3 (DeepSeek-AI 2024) | from 12.6 million (3072 sequences of 4096) to 63 million, during the first 469 billion tokens |
 #
-# Unlike the cell above, these runs do not trade the batch for the rate, because their rate follows its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later
+# Unlike the growing batch in *The noise of a training* above, these runs do not trade the batch for the rate, because their rate follows its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later
 # keep all GPUs busy. (A rate that was found for one width need not hold for a different one either. Yang et al. 2022 parametrise a network, by µP, such that it does.)
 #
 # McCandlish et al. also say how the best rate grows with the batch, $\epsilon_\text{max} / (1 + B_\text{noise} / B)$: linear far below the noise scale, constant far above it. For MNIST they report a noise scale of

@@ -542,8 +542,10 @@ torch_save_to_dcp(whole, again)
 print(sorted(path.name for path in again.iterdir()))
 
 # %% [markdown]
-# The way back is `torch_save_to_dcp`, whose folder any number of ranks can load. Without a folder, `broadcast_from_rank0` works as well, because then only rank 0 reads the file and sends each rank its shards. It uses the default group, so all ranks of the job have to take part.
-# The end of the cell shows the opposite direction during a run, where all ranks take part as well and only rank 0 receives the whole.
+# The way back is `torch_save_to_dcp`, which writes a folder that any number of ranks can load. It unpickles the file without `weights_only`, so use it only on files that you trust. You can also do without a folder. Only rank 0 reads the
+# file, and the other ranks pass an empty dictionary. With `broadcast_from_rank0`, rank 0 sends one whole tensor after the other to all ranks, and each rank keeps its shard of it. It uses the default group, so all ranks of the job have to take part.
+# The end of the cell shows the opposite direction during a run. All ranks take part in it as well. Because of `cpu_offload=True`, only rank 0 receives the whole, in the memory of the host.
+# Without it, every rank would receive the whole on its device.
 
 # %%
 # %%px
@@ -570,7 +572,7 @@ if rank == 0:  # read again: now there are shards in `file`
     print("the whole is the file:", all(full[name].equal(file[name]) for name in full))
 
 # %% [markdown]
-# `get_model_state_dict` with `full_state_dict=True` is a collective call. A script that calls it on rank 0 only hangs, as in `if rank == 0: save(...)`, the usual mistake. Other programs often ask for safetensors,
+# `get_model_state_dict` with `full_state_dict=True` is a collective call. The usual mistake is to call it inside `if rank == 0:`. Then rank 0 waits for the other ranks, and the script hangs. Other programs often ask for safetensors,
 # which DCP writes with its `HuggingFaceStorageWriter` if the package safetensors is installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
 #
 # ## torchrun starts it again
@@ -643,7 +645,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     from torchft import DistributedDataParallel, Manager, Optimizer, ProcessGroupGloo
 #
 #     manager = Manager(pg=ProcessGroupGloo(), min_replica_size=1, replica_id="a",
-#                       state_dict=state_of, load_state_dict=restore)
+#                       state_dict=get_state, load_state_dict=set_state)
 #     model = DistributedDataParallel(manager, model)
 #     optimizer = Optimizer(manager, optimizer)
 #     while manager.current_step() < STEPS:
@@ -689,7 +691,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # ## Alive, but wrong
 #
 # Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes.
-# Data parallelism has a remedy for it, because all ranks should have the same weights to the bit. So they can compare a checksum from time to time, which costs one small message.
+# Data parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. So they can compare a checksum from time to time, which costs one small message.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -724,13 +726,13 @@ if rank == 0:
 # %% [markdown]
 # The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where the replicas have one (unit 16).
 #
-# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed over all ranks as always. Which ranks have different weights than the majority after ten steps?
+# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
 
 # %%
 predict("18-silent",
         "One of four data-parallel ranks computes gradients that are 10 % too large, "
-        "before the all-reduce. After ten steps, whose weights differ from the others?",
-        ["those of that rank", "those of all ranks", "those of no rank"])
+        "before the all-reduce. After ten steps, which ranks have different weights?",
+        ["only that rank", "all ranks", "no rank"])
 
 # %%
 # %%px
@@ -750,15 +752,15 @@ if rank == 0:
           f"other gradients of the same rows on ranks {odd_gradients}")
 
 # %%
-settle("18-silent", lambda: {0: "those of no rank", 1: "those of that rank"}.get(
-    len(cluster.pull("odd")[0]), "those of all ranks"))
+settle("18-silent", lambda: {0: "no rank", 1: "only that rank"}.get(
+    len(cluster.pull("odd")[0]), "all ranks"))
 
 # %% [markdown]
 # The all-reduce has given the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes from the *same* rows before anything is summed. It costs one step now and then.
 # The comparison to the bit needs equal processors and deterministic kernels.
 #
-# **Alive, but slow.** A rank that is too hot or has a bad cable delays all the others, so the time of a step is the same everywhere and names no one. Measure two times instead, how long a rank computes until it is ready and how long it then waits
-# for the others. The **straggler** computes longest and waits least. In this cell, rank 1 sleeps for 20 ms in each step.
+# **Alive, but slow.** A rank whose processor is too hot delays all the others, so every rank measures the same time for a step, and this time does not identify the slow rank. Measure two durations instead: how long a rank computes until it is ready, and how long it
+# then waits for the others. The **straggler** computes longest and waits least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer for all ranks. In this cell, rank 1 sleeps for 20 ms in each step.
 
 # %% tags=["measured"]
 # %%px
@@ -782,8 +784,7 @@ if rank == 0:
     print("the straggler is rank", busy_ms.index(max(busy_ms)))
 
 # %% [markdown]
-# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. What follows is the same for both kinds of rank: leave the machine out at the
-# next restart, and go on from a checkpoint that was written before the fault began. Hence keep some older checkpoints, too.
+# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and so the waiting. In both cases, leave the machine out at the next restart. After a slow rank you can go on from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older checkpoints, too.
 #
 # ## How often?
 #

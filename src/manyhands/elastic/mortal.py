@@ -13,6 +13,7 @@ import warnings
 from dataclasses import dataclass
 
 LIMIT_S = 60
+LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")  # gloo's words for a rank that has ended
 
 
 @dataclass
@@ -46,6 +47,13 @@ def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
     with tempfile.TemporaryDirectory() as folder:
         calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
         return _ended([_begun(_on_rank, call) for call in calls], limit_s)
+
+
+def failure(outcomes):
+    """Why ranks have not returned, in words: a rank's own error before those of ranks that only lost the connection
+    to it. "" if all have returned."""
+    why = [one.error or f"A rank was killed by {one.killed_by}." for one in outcomes if one.error or one.killed_by]
+    return next((text for text in why if not any(word in text for word in LOST)), why[0] if why else "")
 
 
 def _on_rank(function, args, store, rank, ranks):

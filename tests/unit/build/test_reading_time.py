@@ -78,3 +78,11 @@ def test_no_lab_promises_fewer_minutes_than_its_exercises(lab):
     text = lab.read_text(encoding="utf-8")
     header, first = stated(text)
     assert header == first >= sum(map(int, EXERCISE.findall(text))) > 0
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda path: path.stem)
+def test_a_deck_promises_the_minutes_of_its_notebooks(lab):
+    deck = (ROOT / "slides" / f"{lab.stem}.md").read_text(encoding="utf-8")
+    tutorial, minutes = (stated((ROOT / "sources" / kind / lab.name).read_text(encoding="utf-8"))[0] for kind in ("tutorial", "labs"))
+    assert f"Notebook {tutorial} minutes · lab {minutes} minutes" in deck
+    assert {int(found) for found in re.findall(r"(\d+) minutes, \d+ points", deck)} == {minutes}

@@ -6,7 +6,7 @@ import psutil
 import pytest
 import torch
 
-from manyhands.elastic.mortal import in_process, in_ranks, kill_me
+from manyhands.elastic.mortal import failure, in_process, in_ranks, kill_me
 
 
 def test_what_it_returns_comes_back_and_what_it_prints_does_not(capfd):
@@ -86,3 +86,18 @@ def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
     outcomes = in_ranks(uneven, ranks=2, limit_s=8)
     assert [outcome.error for outcome in outcomes] == ["not done after 8 s", "ValueError: as it happens"]
     assert psutil.Process().children() == before
+
+
+def test_an_error_on_one_rank_ends_the_others_and_is_named_first():
+    def some():
+        import torch.distributed as dist
+
+        if dist.get_rank() == 1:
+            raise NameError("name 'paht' is not defined")
+        dist.all_reduce(torch.ones(1))
+
+    began = time.monotonic()
+    outcomes = in_ranks(some, ranks=3)
+    assert failure(outcomes) == "NameError: name 'paht' is not defined" and time.monotonic() - began < 30
+    assert all(outcome.error for outcome in outcomes)
+    assert failure(in_ranks(summed, 10, ranks=2)) == ""

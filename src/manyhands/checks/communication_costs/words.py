@@ -87,7 +87,7 @@ MISTAKES = {
     "gather not cut": "gather, p = {p}: n_bytes is the size of the gathered tensor, and in each round a p-th of it moves.",
     "chain in turn": "chain, p = {p}{cut}: here each rank waits for the whole tensor before it passes anything on. A rank passes a part on while it receives the next one.",
     "chain not cut": "chain, p = {p}{cut}: in each round one part moves, not the whole tensor.",
-    "chain one more": "chain, p = {p}{cut}: this is one round too many. In the round in which the first part reaches the last rank, p - 1 rounds are over, and each further part takes one more.",
+    "chain one more": "chain, p = {p}{cut}: this is one round too many. The first part reaches the last rank at the end of round p - 1, and each further part takes one more round.",
     "chain one less": "chain, p = {p}{cut}: this is one round too few. The first part reaches the last rank after p - 1 rounds, and each *further* part takes one more.",
     "pieces whole": "p = {p}: the number of pieces is a whole number, at least 1.",
     "pieces uncut": "p = {p}: with a single piece, only one rank sends at a time. {more} % slower than the best number of pieces.",
@@ -96,11 +96,11 @@ MISTAKES = {
     # how many ranks
     "ranks no number": "Return a whole number of ranks, from 1 to {limit}.",
     "ranks first": "Limit {limit}: you stop at the first number of ranks on which the ring is slower. Just above a power of two the tree gets two more rounds, and the ring can be the faster one again.",
-    "ranks log2": "Limit {limit}: the tree has log2 p rounds, *rounded up*: (p - 1).bit_length().",
-    "ranks powers": "Limit {limit}: these are powers of two only. The number of ranks may be any whole number.",
+    "ranks log2": "Limit {limit}: the tree has twice log2 p rounds, where log2 p is *rounded up*: 2 * (p - 1).bit_length().",
+    "ranks powers": "Limit {limit}: you look at powers of two only. The number of ranks may be any whole number.",
     "ranks over": "The number of ranks must not be larger than the limit, {limit}.",
     "ranks slower": "Limit {limit}: on {got} ranks the ring is slower than the tree.",
-    "ranks other": "Limit {limit}: the ring is not slower on more ranks than that, too.",
+    "ranks other": "Limit {limit}: there is a larger number of ranks on which the ring is not slower.",
     # fusion
     "no number": "Return a number of bytes.",
     "after the backward": "Nothing is sent here before the whole backward pass has ended. A bucket can leave as soon as its own gradients are ready.",

@@ -169,7 +169,7 @@ MISTAKES = {
     "other rate": "The steps are 4 times too small: DDP gives the mean over the ranks already, so the rate stays 0.5.",
     "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
     # find the bugs of a fine-tuning
-    "no rates": "The loop is to return a list with the rate after each epoch.",
+    "no rates": "The loop must return a list with the rate after each epoch.",
     "own rates": "The ranks have lowered their rates after different epochs, because each scheduler was given the loss of its own rank. Give all of them one number that follows from the labels of all "
                  "ranks: sum with dist.all_reduce before scheduler.step.",
     "rate never lowered": "The rate was never lowered, although the loss of all ranks stops falling. Is scheduler.step called after each epoch, and does it get the loss of all ranks, or the loss of one rank, "
@@ -177,7 +177,7 @@ MISTAKES = {
     "rates of one rank": "All ranks have the same rates, but these follow from the loss of rank {rank} alone, which sees a quarter of the labels. Let the scheduler decide by the loss of all ranks.",
     "late layers": "The heads are equal and the first layers are not, so the gradients of the first layer were not averaged. DistributedDataParallel puts its hooks on the parameters that require a gradient "
                    "when the constructor runs; what is unfrozen later, it does not see.",
-    "layers and rates": "The ranks end with different weights. They have different rates, and then even equal gradients take them apart: repair the rates first, and look at the layers again.",
+    "layers and rates": "The ranks end with different weights. Their rates differ, so even equal gradients lead to different weights. Repair the rates first, and look at the layers again.",
     "all layers": "The ranks end with different weights, although their rates are the same: every step of every rank must use gradients that are averaged over the ranks.",
     "ranks apart": "The ranks end with different weights, so they cannot all be those of one process: repair the other two criteria first.",
     "means": "A mean over each micro-batch lets a label of a micro-batch with one label count as much as all labels of a full one. Sum the losses, and divide by the number of labels in the step.",
@@ -188,7 +188,7 @@ MISTAKES = {
     "never unfrozen": "The first layer was never trained: from epoch 1 on, its parameters require gradients, and they must take part.",
     "never frozen": "The first layer was trained in epoch 0, too. Only the head is trained in that epoch.",
     "rates by another loss": "In every step all labels count alike, but the rates are not those of one process: it gives the scheduler the mean loss of all labels of the epoch.",
-    "other fine-tuning": "The ranks agree with each other and not with one process. What is the loss of a label multiplied by on its way into the averaged gradient, and is that the same number for all labels?",
+    "other fine-tuning": "The ranks agree with each other, but not with one process. What is the loss of a label multiplied by on its way into the averaged gradient, and is that the same number for all labels?",
     # a batch file
     "nodes asked": "The file asks for {nodes} node(s). Lines that begin with #SBATCH, before the first command, ask for two.",
     "ntasks": "Slurm gives {n} nodes no fewer than {n} tasks: with --ntasks={nodes}, `sbatch --nodes={n}` gets {nodes}. Ask for --ntasks-per-node=1, "

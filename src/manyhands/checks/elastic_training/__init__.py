@@ -305,9 +305,8 @@ def life(function):
         stops = [5 * number + report.whole(1, 5) for number in (1, report.whole(2, 4), 5)]
         for until in stops:
             outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
-            ended = next((one for one in outcomes if one.value is None), None)
-            if ended:
-                raise Stopped(ended.error or f"A rank was killed by {ended.killed_by}.")
+            if why := mortal.failure(outcomes):
+                raise Stopped(why.removeprefix("RuntimeError: "))
             error = next((one.value[0] for one in outcomes if one.value[0]), None)
             if error:
                 raise Stopped(error)

@@ -21,7 +21,8 @@ def batch_of(seed):
 
 
 def lived(life, folder, until, seed):
-    """On a rank: (error, the steps whose batch was asked for, the weights at the end)."""
+    """On a rank: (error, the steps whose batch was asked for, the weights at the end). What the learner's function
+    raises ends the rank, because the others would wait for it."""
     batch, steps = batch_of(seed), []
 
     def counted(step):
@@ -30,7 +31,7 @@ def lived(life, folder, until, seed):
 
     net, error = call(life, folder, until, counted)
     if error:
-        return error, steps, []
+        raise RuntimeError(error)
     try:
         return "", steps, np.concatenate([weight.detach().numpy().ravel() for weight in net.parameters()]).tolist()
     except Exception:  # a learner's answer may be anything

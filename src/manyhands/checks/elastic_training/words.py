@@ -136,7 +136,7 @@ MISTAKES |= {
     "life twice": "Life {life} repeats steps that are already in the checkpoint, on rank {rank}. Which number does the checkpoint contain: the number of the last step, or how many steps were made?",
     "life skipped": "Life {life} skips a step, on rank {rank}. Either the checkpoint counts this step or the loop does, but not both.",
     "life other steps": "In life {life}, rank {rank} does not make the steps from {start} to the end, each of them once and in order.",
-    "life apart": "At the end of life {life}, rank {rank} has different weights than rank 0. All ranks began this life with rank 0's weights and added up the same gradients. What else decides how far a step goes?",
+    "life apart": "At the end of life {life}, rank {rank} has different weights than rank 0. If the ranks begin with the same weights and add up their gradients, what else decides how far a step goes?",
     "life no momentum": "Life {life} begins with momenta of zero on all ranks: now the ranks agree, but the state of the optimiser is lost.",
     "life off by one": "In life {life}, the last step of the checkpoint is made a second time.",
     "life skips one": "In life {life}, the first step after the checkpoint is skipped.",

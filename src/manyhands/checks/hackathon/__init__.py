@@ -104,10 +104,9 @@ def sparse(function):
         asked, found = [sparse_steps.drawn(draw, count) for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)], []
         for case in asked:
             outcomes = mortal.in_ranks(sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS)
-            error = next((one.error or one.killed_by or one.value[0] for one in outcomes if one.value is None or one.value[0]), None)
-            if error:
-                raise Stopped(error)
-            found.append([one.value[1] for one in outcomes])
+            if why := mortal.failure(outcomes):
+                raise Stopped(why.removeprefix("RuntimeError: "))
+            found.append([one.value for one in outcomes])
         few, everything = found
         report.judge("weights", [sparse_steps.weights_problem(few, asked[0])], [[step[0] for step in rank] for rank in few], atol=1e-4)
         problems = [sparse_steps.weights_problem(everything, asked[1]), *(sparse_steps.kept_problem(*one) for one in zip(found, asked))]

@@ -16,7 +16,8 @@ def drawn(draw, count):
 
 
 def stepped(function, case):
-    """On a rank: (error, the weights and what is kept after each step)."""
+    """On a rank: the weights and what is kept after each step. What the learner's function raises ends the rank, because the
+    others would wait for it."""
     import torch
     import torch.distributed as dist
 
@@ -24,9 +25,9 @@ def stepped(function, case):
     for gradients in case["gradients"]:
         _, error = call(function, weights, torch.from_numpy(gradients[dist.get_rank()].copy()), kept, case["count"], RATE)
         if error:
-            return error, []
+            raise RuntimeError(error)
         found.append((weights.tolist(), kept.tolist()))
-    return "", found
+    return found
 
 
 def played(case, mistake=None):

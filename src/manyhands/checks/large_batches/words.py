@@ -116,7 +116,7 @@ MISTAKES = {
 HINTS = {  # {name: (where to look or what to compare, the kind of idea that is needed)}
     "17-schedule": (
         "Read the evidence from the middle: the rate at epoch 2 for both rules, then the four epochs before it, which should differ by equal amounts, and last the two epochs of the drops.",
-        "There are three kinds of faults: a root of more than it belongs to, a fraction that is cut off, and a comparison that is wrong exactly where both sides are equal.",
+        "There are three kinds of faults: a root that is taken of too much, a fraction that is cut off, and a comparison that is wrong exactly where both sides are equal.",
     ),
     "17-lars": (
         "Four lines, four parts: over what is a norm taken, what does the memory hold, what happens where a norm is zero, and what is below the fraction line?",

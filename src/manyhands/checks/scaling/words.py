@@ -120,7 +120,7 @@ MISTAKES |= {
     "bench launched": _LAUNCHED,
     "bench launched only": _LAUNCHED,
     "bench launched median": _LAUNCHED,
-    "bench one rank": "These are the images of one rank. All `world` ranks together are asked for.",
+    "bench one rank": "These are the images of one rank. Return the images of all `world` ranks together.",
     "bench warm-up": "The steps of the warm-up count here. They are slower, and a long run makes them only once.",
     "bench other": "A long run makes its steps without a pause, and all of them count: all images of the steps behind the warm-up, divided by the time from an idle device to an idle device.",
 }

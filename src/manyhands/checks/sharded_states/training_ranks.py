@@ -20,7 +20,7 @@ from manyhands.ledger import Ledger
 STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as the text of the exercise says
 ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
 WRONG = {  # name of the mistake: how `_alone` makes it
-    "stale": {"scatter": "first"},
+    "first micro-batch only": {"scatter": "first"},
     "clipped own": {"clip": "own"},
     "not clipped": {"clip": "none"},
     "stale and clipped own": {"scatter": "first", "clip": "own"},

@@ -178,7 +178,7 @@ MISTAKES = {
     "not sharded": "The function returns the network that `fully_shard` has cut: all its parameters are DTensors that are placed with Shard.",
     "four networks": "The shards belong to four different networks, because rank r has cut the network of seed + r. DDP broadcasts the weights when it wraps a network, but `fully_shard` does not.",
     "other start": "With steps = 0, the shards do not make the network that `make()` gives after torch.manual_seed(seed).",
-    "stale": "The step used the gradients of the first micro-batch only. The gradients of the later ones stay on their rank until the next reduce-scatter, which is in the next step.",
+    "first micro-batch only": "The step used the gradients of the first micro-batch only. The gradients of the later ones stay on their rank until the next reduce-scatter, which is in the next step.",
     "stale and clipped own": "The step used the gradients of the first micro-batch only, and each rank clipped its shards by their own norm.",
     "not clipped": "These are the weights without clipping. Gradients whose norm is larger than max_norm are scaled down before the step.",
     "not divided": "The gradients of the micro-batches are added up, but the step is to take their mean: divide each loss by the number of micro-batches.",

@@ -15,7 +15,7 @@ MISTAKES = {
     ("loss", "not masked"): "A rank that does not have the word of a place adds the score of a different word. Its summand must be zero there.",
     ("loss", "forgotten"): "The largest score was subtracted in one of the two terms, and not in the other one.",
     ("loss", "forgotten back"): "The largest score was subtracted in one of the two terms, and not in the other one.",
-    ("loss", "shape"): "Asked for is the loss of each place, [places].",
+    ("loss", "shape"): "The function must return the loss of each place, a tensor of shape [places].",
     ("loss h", "own"): "h has only the gradient that came back through this rank's words. The layers before it would be wrong, although the loss is right. Where does h enter the cut part?",
     ("loss h", "times"): "The gradient of h is {size} times too large: it is summed over ranks that all have the whole of it.",
     ("loss h", "gradient other"): "The gradient of h is not that of one process. The largest score is a constant: does a gradient flow through it? Or is the sum in backward in the wrong place?",
