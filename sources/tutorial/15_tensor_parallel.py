@@ -602,8 +602,8 @@ except RuntimeError as error:
 
 # %%
 predict("15-loss",
-        "Each rank has the scores of some words. How many collectives does the forward of "
-        "the cross-entropy need, if no rank may gather the scores?", unit="collectives")
+        "Each rank scores some words. How many collectives does the loss take forward?",
+        unit="collectives")
 
 # %%
 # %%px
