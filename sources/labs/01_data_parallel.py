@@ -63,8 +63,9 @@ check.rows(cluster, "rows_of")
 #
 # Every rank has run backward on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
 #
-# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen: it has no gradient, and must
-# have none afterwards. And one rank did not use the last layer: its gradient there is `None`, and counts as zeros.
+# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and it must have none afterwards. One rank did not use the last layer. Its
+# gradient there is `None` and counts as zeros. (If *no* rank has used a trained parameter, its gradient may be zeros or stay `None`, and the check accepts both. With plain SGD the step is the same, while an optimiser with
+# weight decay or momentum skips a parameter whose gradient is `None`.)
 #
 # The check counts, too: an all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks. To gather all gradients everywhere moves more.
 #

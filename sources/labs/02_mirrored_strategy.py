@@ -5,13 +5,13 @@
 # you can
 #
 # * place forward and backward of a shard on a device of your choice, and add up the gradients;
-# * cut a model by its layers, and place backward as forward;
+# * find out on which device a layer's backward runs, and place it where its forward ran;
 # * fine-tune with `Model.fit` on any number of replicas: scope, metric, global batch and learning rate;
 # * write a loss that does not depend on the number of replicas;
 # * write a training loop that is right to the last, uneven batch.
 #
 # **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 45. **Ranks:** none, one kernel with four devices.
-# **Points:** 10.
+# **Points:** 12.
 #
 # Every cell runs in this kernel. Each exercise stands on its own: a check does not need the exercise before it. Below each check you see
 # the output to aim at; run the check, and see your own.
@@ -86,18 +86,71 @@ def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: n
 check.by_hand(hand_made_step)
 
 # %% [markdown]
-# ## 2. A model cut by its layers
+# ## 2. Find the bug: a model cut by its layers
 #
-# Now cut the model, and not the batch. There are at least as many layers as devices: device 0 takes the first ones, device 1 the next ones, and so on, as many as
-# `np.array_split` gives each. Place forward **and** backward of every layer on its device.
+# Here the model is cut, and not the batch. There are at least as many layers as devices. Device 0 must take the first layers, device 1 the next ones, and so on, as many as `np.array_split` gives each. Forward **and** backward of
+# every layer belong on its device. `layer(w, x)` computes a layer, and backward begins with the gradient of the sum of the output's squares.
 #
-# `layer(w, x)` computes a layer. Backward begins with the gradient of the sum of the output's squares, which is twice the output.
+# A colleague wrote the function below. It runs, no error is raised, and a test against one device passes. On four GPUs, however, the last GPU runs out of memory in backward, and a profiler counts more copies between the GPUs than
+# the three that four blocks of layers need in forward.
+
+# %%
+def faulty_gradients(devices, starts, x, layer):
+    """The gradients of the sum of squares of the output, for the weights of every layer."""
+    weights, activations = [], [x]
+    with tf.GradientTape() as tape:
+        for i, start in enumerate(starts):
+            with tf.device(devices[i % len(devices)]):
+                weights.append(tf.Variable(start))
+                activations.append(layer(weights[i], activations[i]))
+        with tf.device(devices[-1]):
+            loss = tf.reduce_sum(activations[-1]**2)
+    with tf.device(devices[-1]):
+        return tape.gradient(loss, weights)
+
+# %% [markdown]
+# The evidence: on which device each layer computes forward and backward, and how far its gradients are from one device's. What should the lines be?
+
+# %%
+def evidence(split):
+    """Where six layers on four devices are computed, by number of device."""
+    forward, backward = [], {}
+
+    def layer(w, x):
+        y, i = tf.tanh(x @ w), len(forward)
+        forward.append(int(y.device[-1]))  # the name ends in the device's number
+
+        @tf.custom_gradient
+        def watched(y):
+            def passed(upstream):
+                upstream = tf.identity(upstream)
+                backward[i] = int(upstream.device[-1])
+                return upstream
+            return tf.identity(y), passed
+
+        return watched(y)
+
+    draw = np.random.default_rng(0)
+    starts, x = [draw.normal(size=(4, 4)) for _ in range(6)], tf.constant(
+        draw.normal(size=(2, 4)))
+    found, alone = split(DEVICES, starts, x, layer), split(
+        DEVICES[:1], starts, x, lambda w, x: tf.tanh(x @ w))
+    print("forward on ", forward)
+    print("backward on", [backward.get(i) for i in range(6)])
+    print("same gradients as on one device:",
+          all(np.allclose(a, b) for a, b in zip(alone, found)))
+
+DEVICES = [device.name for device in tf.config.list_logical_devices(kind)[:4]]
+evidence(faulty_gradients)
+
+# %% [markdown]
+# Write the function as it should be, and run `evidence(split_gradients)` in a cell of your own.
 #
-# *Difficulty ●●○, 8 minutes, 1 point*
+# *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Why has each layer of the tutorial a tape of its own? `hint("02-split")`.
+# Compare the two lists with what the first paragraph asks for. Which of the two lists can be repaired by a different choice of `devices[...]` alone, and which cannot? `hint("02-split")`.
 # </details>
 
 # %% tags=["solution"] grade_id="split"
@@ -129,7 +182,7 @@ def split_gradients(devices: list[str], starts: list[np.ndarray], x: tf.Tensor,
     return gradients
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="split-check" points=1
+# %% tags=["check"] grade_id="split-check" points=2
 check.split(split_gradients)
 
 # %% [markdown]
@@ -141,7 +194,7 @@ check.split(split_gradients)
 # A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep a replica's share of the batch as it is,
 # and scale the rate with the global batch: k times the batch, k times the rate.
 #
-# *Difficulty ●●○, 7 minutes, 1 point*
+# *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
@@ -171,7 +224,7 @@ def fine_tune(strategy: tf.distribute.Strategy, build_model, x: np.ndarray, y: n
     return model, history.history["accuracy"]
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="fit-check" points=1
+# %% tags=["check"] grade_id="fit-check" points=2
 check.fit(fine_tune)
 
 # %% [markdown]

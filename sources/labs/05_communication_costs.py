@@ -5,12 +5,13 @@
 #
 # * time messages so that the times mean something;
 # * fit latency and bandwidth to times of which some are far off, and say how far the result can be trusted;
-# * predict a ring, a tree and a parameter server for any number of ranks, and the size at which ring and tree cross;
+# * predict collectives that the tutorial has no formula for, and choose into how many pieces a broadcast is cut;
+# * say up to how many ranks a ring is the right choice for a size;
 # * choose how many gradients travel together.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
 #
-# Only the first exercise runs on the ranks (`%%px`); the others are in this kernel. The checks draw links of their own, with known latency and bandwidth: so there is a
+# Only the first exercise runs on the ranks (`%%px`); the others run in this kernel. The checks draw hidden links with known latency and bandwidth, so there is a
 # truth, and your answers must meet it within the tolerance that is stated. Below each check stands what it says when the answer is right. The messages go through gloo with CPU tensors,
 # on a machine with GPUs too: there, the clock would see the call, and not the message (tutorial, *On GPUs*).
 
@@ -78,9 +79,9 @@ check.ping_pong(cluster, "ping_pong")
 # `n_bytes` holds sizes, the smallest first, and `times_s` a list of measured times for each of them: many for small messages, few for large ones. Most are within a few per cent of the truth.
 # About every seventh is far too long, because something else ran. The sizes may span eight powers of ten, or just three; the smallest may be larger than nothing.
 #
-# The answers must be right to 10 %, on each of five hidden links, from shared memory to a line between two cities.
+# The answers must be right to 10 %, on each of five hidden links, from shared memory and NVLink to a line between two cities.
 #
-# *Difficulty ●●○, 10 minutes, 4 points*
+# *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
@@ -97,7 +98,7 @@ def fit(n_bytes: list[int], times_s: list[list[float]]) -> tuple[float, float]:
     return latency_s, 1 / seconds_per_byte
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="fit-check" points=4
+# %% tags=["check"] grade_id="fit-check" points=2
 check.fit(fit)
 
 # %% [markdown]
@@ -132,70 +133,81 @@ def interval(n_bytes: list[int], times_s: list[list[float]], level: float,
 check.interval(interval)
 
 # %% [markdown]
-# ## 4. Three all-reduces
+# ## 4. A chain in pieces
 #
-# Predict what an all-reduce of `n_bytes` takes in three ways: along a ring; as a sum and a broadcast along a binomial tree, where the sum takes as many rounds as the broadcast; and through one parameter
-# server. The server is a separate process, to which `workers` send their gradients and from which they get the sum.
+# Predict two collectives that the tutorial's table does not have. The first is an **all-gather** along a ring, where `n_bytes` is the size of the whole gathered tensor. The second is a **broadcast along a chain**, in which rank 0 sends
+# to rank 1, rank 1 to rank 2, and so on. The tensor is cut into `pieces` equal parts. A rank passes a part on while it receives the next one, but it sends one part at a time, and each begins when the one before has
+# arrived. NCCL moves large tensors like this along its chains and trees.
 #
-# Links are full duplex, adding up costs nothing, and messages on different links do not disturb each other. The server takes all messages at the same time, so their latencies pass together, but its link
-# carries everything that goes in, and then everything that goes out. The work that a message makes for the server is left out ($o = 0$). One rank alone needs no ring and no tree. Do not round
-# a p-th of the tensor, although it may be a fraction of a byte.
+# Then choose the number of pieces. The check accepts a whole number with which the broadcast takes at most 3 % longer than with the best one.
 #
-# *Difficulty ●●○, 8 minutes, 3 points*
+# Links are full duplex, and messages on different links do not disturb each other. One rank alone sends nothing. Do not round a part of the tensor, although it may be a fraction of a byte.
+#
+# *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Count the rounds, then the bytes of one round. In the last case there are two rounds. For more, `hint("05-all-reduce")`.
+# Draw the chain for 4 ranks and 3 pieces as a table, with a row for each rank and a column for each round. When does the last piece arrive at the last rank? For more, `hint("05-chain")`.
 # </details>
 
-# %% tags=["solution"] grade_id="all-reduce"
-def ring_s(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds of an all-reduce of n_bytes along a ring of p ranks."""
+# %% tags=["solution"] grade_id="chain"
+def all_gather_s(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
+    """Seconds of an all-gather along a ring of p ranks, after which each has n_bytes."""
     ### BEGIN SOLUTION
-    return 2 * (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+    return (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
     ### END SOLUTION
 
 
-def tree_s(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds of a sum along a binomial tree of p ranks and a broadcast along the same
-    tree."""
+def chain_s(p: int, n_bytes: int, pieces: int, latency_s: float,
+            bytes_per_s: float) -> float:
+    """Seconds of a broadcast of n_bytes along a chain of p ranks, in so many pieces."""
     ### BEGIN SOLUTION
-    return 2 * (p - 1).bit_length() * (latency_s + n_bytes / bytes_per_s)
+    rounds = p - 2 + pieces if p > 1 else 0
+    return rounds * (latency_s + n_bytes / pieces / bytes_per_s)
     ### END SOLUTION
 
 
-def server_s(workers: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> float:
-    """Seconds until all workers have sent n_bytes to one server, and have got n_bytes
-    back."""
+def best_pieces(p: int, n_bytes: int, latency_s: float, bytes_per_s: float) -> int:
+    """Into how many pieces, at least 1, a broadcast along a chain of p >= 2 ranks should be
+    cut."""
     ### BEGIN SOLUTION
-    return 2 * (latency_s + workers * n_bytes / bytes_per_s)
+    best = ((p - 2) * n_bytes / (latency_s * bytes_per_s)) ** 0.5
+    return min((max(1, int(best)), int(best) + 1),
+               key=lambda pieces: chain_s(p, n_bytes, pieces, latency_s, bytes_per_s))
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="all-reduce-check" points=3
-check.all_reduce(ring_s, tree_s, server_s)
+# %% tags=["check"] grade_id="chain-check" points=4
+check.chain(all_gather_s, chain_s, best_pieces)
 
 # %% [markdown]
-# ## 5. Where they cross
+# ## 5. How many ranks for a ring?
 #
-# Below some size the tree is faster, above it the ring. Which size? To 1 %; and 0 where the ring is never slower.
+# A library has one size of tensors, and must decide on which numbers of ranks it takes a ring. What is the largest number of ranks, up to `limit`, on which a ring is not slower than a tree? The ring has $2(p-1)$ rounds of a p-th
+# of the tensor, and the tree $2\lceil\log_2 p\rceil$ rounds of the whole tensor, as in the tutorial's table.
 #
-# *Difficulty ●●○, 6 minutes, 2 points*
+# *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Two straight lines over the size. Pen and paper, or a search by halving. For more, `hint("05-crossover")`.
+# Look at the sizes in the tutorial at which ring and tree cross on 4 and on 5 ranks. Which way do they change? For more, `hint("05-ranks")`.
 # </details>
 
-# %% tags=["solution"] grade_id="crossover"
-def crossover_bytes(p: int, latency_s: float, bytes_per_s: float) -> float:
-    """The size in bytes above which a ring of p >= 2 ranks is faster than a tree."""
+# %% tags=["solution"] grade_id="ranks"
+def most_ranks(n_bytes: int, latency_s: float, bytes_per_s: float, limit: int) -> int:
+    """The largest number of ranks from 1 to `limit` on which an all-reduce of n_bytes takes
+    no longer along a ring than along a tree."""
     ### BEGIN SOLUTION
-    rounds = (p - 1).bit_length()
-    return latency_s * bytes_per_s * (p - 1 - rounds) / (rounds - (p - 1) / p)
+    def ring_s(p):
+        return 2 * (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+
+    def tree_s(p):
+        return 2 * (p - 1).bit_length() * (latency_s + n_bytes / bytes_per_s)
+
+    return max(p for p in range(1, limit + 1) if ring_s(p) <= tree_s(p))
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="crossover-check" points=2
-check.crossover(crossover_bytes)
+# %% tags=["check"] grade_id="ranks-check" points=2
+check.ranks(most_ranks)
 
 # %% [markdown]
 # ## 6. Buckets
@@ -205,7 +217,7 @@ check.crossover(crossover_bytes)
 #
 # First: when has the last gradient been summed? Then: which size of buckets is best? The check accepts a time that is at most 8 % longer than the best. No formula is asked for; try sizes.
 #
-# *Difficulty ●●○, 10 minutes, 3 points*
+# *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
@@ -235,7 +247,7 @@ def best_bucket_bytes(ready_s: list[float], n_bytes: list[int], all_reduce_s) ->
     return min(sizes, key=lambda size: finish_s(ready_s, n_bytes, size, all_reduce_s))
     ### END SOLUTION
 
-# %% tags=["check"] grade_id="fusion-check" points=3
+# %% tags=["check"] grade_id="fusion-check" points=4
 check.fusion(finish_s, best_bucket_bytes)
 
 # %% [markdown]
@@ -256,15 +268,16 @@ for name, unit, value, (low, high) in zip(("latency", "bandwidth"), ("us", "GB/s
                                           np.array(interval(sizes, measured, 0.9, fit))
                                           * [[1e6], [1e-9]]):
     print(f"{name:<10}{value:8.3g} {unit:<5}90 % band: {low:.3g} to {high:.3g}")
-for p in (4, 64, 1024):
-    print(f"{p:>5} ranks: ring and tree cross at "
-          f"{crossover_bytes(p, latency_s, bytes_per_s) / 1e3:8.3g} kB; "
-          f"100 MB take {ring_s(p, 100_000_000, latency_s, bytes_per_s):.3g} s "
-          f"along a ring")
+for n_bytes in (1000, 1_000_000, 100_000_000):
+    pieces = best_pieces(64, n_bytes, latency_s, bytes_per_s)
+    print(f"{n_bytes / 1e6:>7g} MB: a ring up to "
+          f"{most_ranks(n_bytes, latency_s, bytes_per_s, 4096)} ranks; a chain of 64 ranks "
+          f"takes {chain_s(64, n_bytes, pieces, latency_s, bytes_per_s):.3g} s in {pieces} "
+          f"pieces, and {chain_s(64, n_bytes, 1, latency_s, bytes_per_s):.3g} s in one")
 
 # %% [markdown]
-# Is the prediction for 4 ranks right? The tutorial checks its own: on one machine the ranks of a ring share cores and memory, and gloo's "ready" costs a second latency in each round; the model knows
-# neither. On separate links the tree comes out as predicted, and so does the ring if all receives are posted ahead.
+# Are such predictions right? The tutorial checks its own. On one machine the ranks of a ring share cores and memory, and gloo's "ready" costs a second latency in each round, and the model knows neither. On separate links the tree
+# takes the predicted time, and so does the ring if all receives are posted ahead.
 #
 # ## Where to go on
 #

@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
-# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. Then you mend a loop that somebody else
-# wrote, and hand a training to Slurm. At the end you can
+# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. Then you repair two loops that run and are wrong,
+# and hand a training run to Slurm. At the end you can
 #
 # * start all ranks of a group from one state, parameters and buffers;
 # * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running;
@@ -12,7 +12,7 @@
 # * find what is wrong in a training that runs, from its messages, its rows and its weights;
 # * complete a batch file that starts a training on several nodes.
 #
-# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 75. **Ranks:** 4, on 2 nodes. **Points:** 16.
+# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 75. **Ranks:** 4, on 2 nodes. **Points:** 19.
 #
 # Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
 # cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
@@ -378,7 +378,7 @@ evidence(faulty_training)
 #
 # <details><summary>Hint</summary>
 #
-# Two ranks with the same rows, an order that comes back in the second epoch, a number of messages: three clues, three things. For more,
+# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more, run
 # `hint("06-bug")`.
 # </details>
 
@@ -406,7 +406,126 @@ def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor,
 check.bug(cluster, "training")
 
 # %% [markdown]
-# ## 8. A batch file
+# ## 8. Find the bugs of a fine-tuning
+#
+# This loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label: their
+# `y` is -100, which `cross_entropy` skips, as in language models. The rate is halved after an epoch whose loss has hardly fallen. A rank accumulates the
+# gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of ranks.
+
+# %%
+# %%px --setup
+from contextlib import nullcontext
+
+def faulty_fine_tuning(model, batches, epochs):
+    """`batches` holds this rank's steps, and each step its micro-batches (x, y). Returns
+    the rate after each epoch."""
+    model[0].requires_grad_(False)
+    ddp = DistributedDataParallel(model)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5,
+                                                           patience=0, threshold=0.1)
+    rates = []
+    for epoch in range(epochs):
+        if epoch == 1:
+            model[0].requires_grad_(True)
+        loss_of_epoch = 0
+        for micro_batches in batches:
+            for i, (x, y) in enumerate(micro_batches):
+                last = i == len(micro_batches) - 1
+                with nullcontext() if last else ddp.no_sync():
+                    loss = nn.functional.cross_entropy(ddp(x), y) / len(micro_batches)
+                    loss.backward()
+                loss_of_epoch += loss.item()
+            optimiser.step()
+            optimiser.zero_grad()
+        scheduler.step(loss_of_epoch)
+        rates.append(optimiser.param_groups[0]["lr"])
+    return rates
+
+# %% [markdown]
+# For the evidence, every rank takes two steps of three micro-batches with 2, 5 and 8 labels. On rank 3, the digits have been labelled at random.
+
+# %%
+# %%px --setup
+def batches_of(rank):
+    x, y = (torch.from_numpy(array[48 * rank:48 * rank + 48]).to(device)
+            for array in digits())
+    y = torch.randint(0, 10, (48,)).to(device) if rank == 3 else y.clone()
+    for number, labels in enumerate((2, 5, 8, 8, 2, 5)):
+        y[8 * number + labels:8 * number + 8] = -100
+    micro_batches = list(zip(x.split(8), y.split(8)))
+    return [micro_batches[:3], micro_batches[3:]]
+
+def evidence_of(fine_tuning):
+    model = network(seed=rank)
+    rates = fine_tuning(model, batches_of(rank), epochs=6)
+    for name, layer in (("first layer", model[0]), ("head", model[2])):
+        first = layer.weight.detach().clone()
+        dist.broadcast(first, src=0)
+        print(f"{name} {(layer.weight - first).norm().item():.3f} from rank 0",
+              end="; ")
+    print("rates", rates)
+
+# %%
+# %%px
+evidence_of(faulty_fine_tuning)
+
+# %% [markdown]
+# Three things are wrong. The evidence shows two of them. The third one remains when all ranks agree with each other: one process that takes the labels of all
+# ranks in each step, without micro-batches, still ends with different weights. Copy `faulty_fine_tuning` into the cell below and repair it, then run
+# `evidence_of(fine_tuning)`.
+#
+# *Difficulty ●●●, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which numbers of the evidence differ between the ranks, and from which epoch on can they differ? For more, run `hint("06-fine-tuning")`.
+# </details>
+
+# %% tags=["solution"] grade_id="fine-tuning"
+# %%px --setup
+def fine_tuning(model: nn.Sequential, batches: list, epochs: int) -> list[float]:
+    """`faulty_fine_tuning`, repaired: all ranks end with the weights that one process
+    computes from the labels of all of them. Trains `model` in place and returns the rate
+    after each epoch."""
+    ### BEGIN SOLUTION
+    def sum_of_all(number):
+        total = torch.tensor(float(number), dtype=torch.float64, device=device)
+        dist.all_reduce(total)
+        return total.item()
+
+    model[0].requires_grad_(False)
+    ddp = DistributedDataParallel(model)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5,
+                                                           patience=0, threshold=0.1)
+    rates = []
+    for epoch in range(epochs):
+        if epoch == 1:
+            model[0].requires_grad_(True)
+            ddp = DistributedDataParallel(model)  # its hooks: on all layers now
+        loss_of_epoch = labels_of_epoch = 0
+        for micro_batches in batches:
+            labels = sum_of_all(sum((y != -100).sum().item() for _, y in micro_batches))
+            for i, (x, y) in enumerate(micro_batches):
+                last = i == len(micro_batches) - 1
+                with nullcontext() if last else ddp.no_sync():
+                    loss = nn.functional.cross_entropy(ddp(x), y, reduction="sum")
+                    (loss * world_size / labels).backward()
+                loss_of_epoch += loss.item()
+            labels_of_epoch += labels
+            optimiser.step()
+            optimiser.zero_grad()
+        scheduler.step(sum_of_all(loss_of_epoch) / labels_of_epoch)
+        rates.append(optimiser.param_groups[0]["lr"])
+    return rates
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="fine-tuning-check" points=3
+check.fine_tuning(cluster, "fine_tuning")
+
+# %% [markdown]
+# ## 9. A batch file
 #
 # On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP that saves and resumes;
 # `torchrun` starts it, here on two emulated nodes with one rank each.

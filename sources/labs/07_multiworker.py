@@ -193,8 +193,8 @@ check.seen(who_sees)
 # All workers are given the same `seed`. In each epoch
 #
 # * all workers together see each sample once;
-# * the samples come in a mixed order, which changes from epoch to epoch, and with the seed; and so changes which worker gets which sample. (Epoch 1 of one seed may be epoch 0 of
-#   another.)
+# * the samples come in a mixed order that changes from epoch to epoch and with the seed, so that each worker gets different samples, too. (Two pairs of epoch and seed may have the same order, so
+#   a shuffle with `seed + epoch` is allowed.)
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

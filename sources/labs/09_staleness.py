@@ -101,25 +101,27 @@ check.replay(replay)
 # %% [markdown]
 # ## 3. The largest stable rate
 #
-# Near a minimum a loss is a sum of parabolas, one for each direction, with curvatures $h_1, h_2, \ldots$ In each direction, if every gradient is `delay` updates old,
+# Near a minimum a loss is a sum of parabolas, one for each direction, with curvatures $h_1, h_2, \ldots$ The weights are spread over several servers, and some servers are busier than others. So each direction has its own
+# delay $d_i$:
 #
-# $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-\text{delay}} $$
+# $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-d_i} $$
 #
-# That is plain gradient descent, without momentum. What is the largest rate at which no direction grows? To a thousandth. A formula, or a search: both are right.
+# That is plain gradient descent, without momentum, and all servers use the same rate. What is the largest rate at which no direction grows, to a thousandth? You may use a formula or a search.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Put $w_t = z^t$. At the edge, $|z| = 1$. And which direction grows first? For more, `hint("09-rate")`.
+# Put $w_t = z^t$. At the edge, $|z| = 1$. Which direction grows first, if one is steep and another one late? For more, `hint("09-rate")`.
 # </details>
 
 # %% tags=["solution"] grade_id="rate"
-def largest_stable_rate(curvatures: list[float], delay: int) -> float:
-    """The largest learning rate that is stable for all curvatures (positive numbers) if
-    each gradient is `delay` (0 or more) updates old."""
+def largest_stable_rate(curvatures: list[float], delays: list[int]) -> float:
+    """The largest learning rate that is stable in all directions. Direction i has a
+    positive curvature, and its gradients are `delays[i]` (0 or more) updates old."""
     ### BEGIN SOLUTION
-    return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / max(curvatures)
+    return min(2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature
+               for curvature, delay in zip(curvatures, delays))
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="rate-check" points=3

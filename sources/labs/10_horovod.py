@@ -48,8 +48,8 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # | `rows_there` | different rows among them |
 # | `writers` | how many ranks wrote the checkpoint |
 #
-# At most one edit is missing; exactly one rank must have written. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (not rank 0
-# alone writes), or `"nothing"`. Distances below 1e-9 are rounding.
+# At most one edit is missing; exactly one rank must have written. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (no rank
+# wrote, or several did), or `"nothing"`. Distances below 1e-9 are rounding.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #

@@ -8,9 +8,10 @@
 # * give out rows in an order that does not depend on the number of ranks;
 # * read a sharded checkpoint with another number of ranks than wrote it;
 # * write the loop that rolls back when ranks are lost, and not when they join;
-# * say how often to save, from measured costs.
+# * say how often to save, from measured costs;
+# * find what is wrong in a training that resumes without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none: what is killed are processes that the checks make. **Points:** 23.
+# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, because the checks make the processes that they kill. **Points:** 26.
 #
 # Every cell runs in this kernel. Each exercise stands on its own. Below each check stands what it says when the answer is right. Every hint has two steps: run
 # `hint(...)` again for the second.
@@ -28,6 +29,7 @@ import torch
 from manyhands import hint
 from manyhands.checks import elastic_training as check
 from manyhands.elastic.job import Job, RankLost, RanksJoined
+from manyhands.elastic.mortal import in_ranks
 
 torch.set_num_threads(1)
 
@@ -272,13 +274,123 @@ def lost(every_s: float, save_s: float, restart_s: float, mtbf_s: float) -> floa
 check.interval(steps_between, lost)
 
 # %% [markdown]
+# ## 7. Find the bug
+#
+# This training is started again after each failure. It saves a checkpoint after every fifth step, and it raises no error. `batch(step)` returns the whole batch of a step, and each rank takes
+# every `world`-th row of it.
+
+# %%
+import tempfile
+
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+
+
+def faulty_life(folder, until, batch):
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(64, 10).double()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+    path, start = Path(folder, "newest.pt"), torch.tensor(0)
+    if rank == 0 and path.exists():
+        saved = torch.load(path, weights_only=True)
+        net.load_state_dict(saved["net"])
+        optimizer.load_state_dict(saved["optimizer"])
+        start.fill_(saved["step"])
+    for tensor in (start, *net.parameters()):  # as DDP does with the weights
+        dist.broadcast(tensor.detach(), src=0)
+    for step in range(int(start), until):
+        x, y = batch(step)
+        loss = cross_entropy(net(x[rank::world]), y[rank::world], reduction="sum") / len(y)
+        optimizer.zero_grad()
+        loss.backward()
+        for weight in net.parameters():
+            dist.all_reduce(weight.grad)
+        optimizer.step()
+        if rank == 0 and (step + 1) % 5 == 0:
+            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
+                        "step": step}, path)
+    return net
+
+# %% [markdown]
+# The first life ends after 12 steps, and the second one goes on to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of this machine. For comparison, a third training
+# makes all 20 steps in one life. The cell shows which steps the lives made and how the first weights of the ranks end.
+
+# %%
+def evidence(life, folder, until):
+    def batch(step):
+        steps.append(step)
+        draw = torch.Generator().manual_seed(step)
+        return (torch.randn(24, 64, generator=draw, dtype=torch.float64),
+                torch.randint(10, (24,), generator=draw))
+
+    steps = []
+    weights = life(folder, until, batch).weight.flatten()[:3].tolist()
+    return f"steps {min(steps)} to {max(steps)}", [round(value, 4) for value in weights]
+
+
+def show(life):
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        for name, folder, until in (("first life", one, 12), ("second life", one, 20),
+                                    ("never stopped", other, 20)):
+            for rank, ended in enumerate(in_ranks(evidence, life, folder, until, ranks=2)):
+                print(f"{name:<13} rank {rank}:",
+                      *(ended.value or [ended.error or ended.killed_by]))
+
+
+show(faulty_life)
+
+# %% [markdown]
+# Write the training as it should be, and look at it with `show(life)`. The check stops it in different places and uses three ranks.
+#
+# *Difficulty ●●○, 8 minutes, 3 points*
+#
+# <details><summary>Hint</summary>
+#
+# Which of the six lines printed above should be equal? For more, run `hint("18-life")`.
+# </details>
+
+# %% tags=["solution"] grade_id="life"
+def life(folder, until: int, batch) -> torch.nn.Module:
+    """Train up to step `until`, going on from the newest checkpoint in the folder.
+
+    Every rank returns the network, with the weights of a training that was never stopped.
+    """
+    ### BEGIN SOLUTION
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(64, 10).double()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+    path, start = Path(folder, "newest.pt"), 0
+    if path.exists():
+        saved = torch.load(path, weights_only=True)
+        net.load_state_dict(saved["net"])
+        optimizer.load_state_dict(saved["optimizer"])
+        start = saved["steps"]
+    dist.barrier()  # no rank saves before all have loaded
+    for step in range(start, until):
+        x, y = batch(step)
+        loss = cross_entropy(net(x[rank::world]), y[rank::world], reduction="sum") / len(y)
+        optimizer.zero_grad()
+        loss.backward()
+        for weight in net.parameters():
+            dist.all_reduce(weight.grad)
+        optimizer.step()
+        if rank == 0 and (step + 1) % 5 == 0:
+            torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(),
+                        "steps": step + 1}, path)
+    return net
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="life-check" points=3
+check.life(life)
+
+# %% [markdown]
 # ## All together
 #
 # Not graded: your functions, and a process that dies twice. `in_process` calls a function in a process of its own; `kill_me` ends that process as a power cut would.
 
 # %%
-import tempfile
-
 from manyhands.elastic.mortal import in_process, kill_me
 
 

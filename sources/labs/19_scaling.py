@@ -7,9 +7,10 @@
 # * play a step of 100,000 ranks, each with its own clock, on one vector;
 # * say how slow the slowest of p ranks is, from measured times;
 # * say what a step of a pipeline with unequal stages takes;
-# * find two constants in two rows of a table, and predict the others.
+# * find two constants in two rows of a table, and predict the others;
+# * find what is wrong in a benchmark whose numbers look plausible.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, all in this kernel. **Points:** 17.
+# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** none, because everything runs in this kernel. **Points:** 19.
 #
 # The checks draw machines, steps and tables of their own, and compare with the package's simulator and with events that are played one by one, to 1e-6. They measure no time. The simulation is the same on every machine,
 # with GPUs or without.
@@ -19,6 +20,7 @@ import numpy as np
 
 from manyhands import hint
 from manyhands.checks import scaling as check
+from manyhands.simulate.virtual_device import Bench
 
 # %% [markdown]
 # ## 1. Halving and doubling
@@ -51,9 +53,9 @@ check.halving_doubling(halving_doubling_s)
 # %% [markdown]
 # ## 2. Two levels
 #
-# Nodes of `ranks_per_node` ranks with fast links `inside`, and one link `between` each node and the others; each is a pair (latency_s, bytes_per_s). Three phases, one after the other: a reduce-scatter along a ring inside each node;
-# each rank all-reduces its part with its fellows in the other nodes, all at the same time over the node's one link; an all-gather along the ring inside. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives
-# the seconds of one all-reduce among p partners.
+# Nodes of `ranks_per_node` ranks have fast links `inside`, and each node has one link `between` it and the other nodes, like a cloud node with a single network card. (A DGX H100 has
+# eight of them, see unit 05.) Each link is a pair (latency_s, bytes_per_s). There are three phases, one after the other. First comes a reduce-scatter along a ring inside each node. Then each rank all-reduces its part with the ranks that hold the same part in the other nodes, all at the same time over the
+# node's one link. An all-gather along the ring inside ends it. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -208,6 +210,77 @@ def predict_rest(rows: list[tuple[int, float]], batch: int, network_s,
 check.calibration(calibrate, predict_rest)
 
 # %% [markdown]
+# ## 7. Find the bug
+#
+# Every table begins with a measurement. A `Bench` is one of `bench.world` ranks that all run the same program, on a virtual clock. `bench.step()` puts a training step into the queue of
+# the device and returns immediately, as on a GPU. `bench.synchronize()` waits until the device has done everything that is in its queue, and `bench.now_s()` reads the clock of the host. A team measures like this:
+
+# %%
+def faulty_images_per_s(bench, steps, warmup, batch):
+    for _ in range(warmup):
+        bench.step()
+    times = []
+    for _ in range(steps):
+        start_s = bench.now_s()
+        bench.step()
+        bench.synchronize()
+        times.append(bench.now_s() - start_s)
+    return bench.world * batch / np.median(times)
+
+# %% [markdown]
+# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each of them, because kernels are compiled. On the second machine, every eighth step waits for data.
+
+# %%
+def machines():
+    slow, usual = [0.5] * 5, [0.02] * 8
+    return {"even steps": Bench(8, slow + usual, slow_steps=5),
+            "some slow steps": Bench(8, slow + usual[:-1] + [0.06], slow_steps=5),
+            "short steps": Bench(8, slow + [0.002] * 8, slow_steps=5)}
+
+
+def compare(images_per_s):
+    for (name, bench), fresh in zip(machines().items(), machines().values()):
+        for _ in range(100_000):
+            fresh.step()
+        fresh.synchronize()
+        long_run = 8 * 32 * 100_000 / fresh.now_s()
+        reported = images_per_s(bench, steps=16, warmup=6, batch=32)
+        print(f"{name:<16} reported {reported:>8.0f} images/s  long run {long_run:>8.0f}")
+
+
+compare(faulty_images_per_s)
+
+# %% [markdown]
+# Write the benchmark so that its number agrees with a long run: `batch` images on each rank and step, `steps` steps behind `warmup` steps that do not count. The images of all ranks together are asked for.
+# `compare(images_per_s)` shows how well it does; small differences remain because the long run contains the slow steps.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# Change one thing at a time, and look at all three rows. For more, `hint("19-bench")`.
+# </details>
+
+# %% tags=["solution"] grade_id="bench"
+def images_per_s(bench: Bench, steps: int, warmup: int, batch: int) -> float:
+    """Images per second of all ranks, as a long run has them."""
+    ### BEGIN SOLUTION
+    for _ in range(warmup):
+        bench.step()
+    bench.synchronize()  # nothing of the warm-up is measured
+    start_s = bench.now_s()
+    for _ in range(steps):
+        bench.step()
+    bench.synchronize()
+    return bench.world * batch * steps / (bench.now_s() - start_s)
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="bench-check" points=2
+check.bench(images_per_s)
+
+# %% [markdown]
+# On a real GPU the same holds for `torch.cuda.synchronize()`, and every rank has to measure the same steps. Nothing in these checks measures time.
+#
 # ## All together
 #
 # A published table with your own functions, not graded: Inception V3 on 1 to 64 K80 GPUs, with parameter servers; 8 GPUs a node, 64 images each, 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). Fitted on one GPU and on one node, it would know nothing of the network. So it is

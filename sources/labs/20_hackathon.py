@@ -6,9 +6,10 @@
 # * show that a training of N ranks is that of one process, and find what keeps it from that;
 # * say what a training takes on given links, before it has run;
 # * send a small part of a gradient, and lose nothing;
+# * find out why a training that sends few numbers learns too slowly;
 # * choose between fewer bytes and fewer messages, by the clock.
 #
-# **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 75. **Ranks:** 4, which the judge starts. **Points:** 20.
+# **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 75. **Ranks:** 4, which the judge starts. **Points:** 22.
 #
 # Entries run as in the hackathon: on the judge's ranks, on its clock, in a process beside this kernel. An entry is **one cell**: what it uses is imported or defined in it. The clock is counted,
 # so it is the same on a fast and on a slow machine, with GPUs or without. The ranks have no rooms here: this notebook is your own, and the grader has a room for all of it.
@@ -20,6 +21,7 @@ import torch.distributed as dist
 from manyhands import hint
 from manyhands.checks import hackathon as check
 from manyhands.checks.hackathon import try_out
+from manyhands.elastic.mortal import in_ranks
 
 # %% [markdown]
 # ## 1. Mend it
@@ -123,8 +125,7 @@ def on_slow_links(n_bytes):
     return message_s(n_bytes, 10, 5)
 
 for words, every, tensors in (("four tensors", 1, [65536, 2048, 20480, 40]),
-                              ("one tensor", 1, [88104]), ("of 16 bits", 1, [44052]),
-                              ("each 16 steps", 16, [88104])):
+                              ("one tensor", 1, [88104]), ("of 16 bits", 1, [44052])):
     seconds = entry_s(160, every, tensors, 4, 0.01, on_slow_links)
     print(f"160 steps, {words:<14}{seconds:6.2f} s")
 seconds = gathered_s(160, 880, 4, 0.01, on_slow_links)
@@ -169,7 +170,84 @@ def unpack(message: torch.Tensor, size: int) -> torch.Tensor:
 check.pack(pack, unpack)
 
 # %% [markdown]
-# ## 4. Your entry
+# ## 4. Find the bug
+#
+# A team sends few numbers, as in exercise 3. Each rank calls this function with its own gradient, and `weights` are the same on all ranks. `kept` is what the rank has not sent yet. The function
+# runs without an error, and on a single rank it is right.
+
+# %%
+def faulty_sparse_step(weights, gradient, kept, count, rate):
+    world = dist.get_world_size()
+    kept += gradient
+    places = kept.abs().topk(count).indices
+    values = kept[places]
+    kept[places] = 0
+    all_places = [torch.empty_like(places) for _ in range(world)]
+    all_values = [torch.empty_like(values) for _ in range(world)]
+    dist.all_gather(all_places, places)
+    dist.all_gather(all_values, values)
+    total = torch.zeros_like(weights)
+    total[torch.cat(all_places)] += torch.cat(all_values)
+    weights -= rate * total / world
+
+# %% [markdown]
+# The weights are to reach a target, and each rank sees the target through a little noise of its own. `in_ranks` calls a function on some ranks that are processes of this machine. The more ranks take
+# part, the slower the weights approach the target, although a mean over more ranks has less noise.
+
+# %%
+def distance(step, count):
+    rank, target = dist.get_rank(), torch.linspace(-3, 3, 100)
+    noise = torch.Generator().manual_seed(rank)
+    weights, kept = torch.zeros(100), torch.zeros(100)
+    for _ in range(40):
+        gradient = weights - target + 0.1 * torch.randn(100, generator=noise)
+        step(weights, gradient, kept, count, 0.1)
+    return (weights - target).norm().item() / target.norm().item()
+
+
+def show(step):
+    for ranks in (1, 2, 4):
+        ended = in_ranks(distance, step, 50, ranks=ranks)[0]
+        print(f"{ranks} ranks:", ended.error or f"{ended.value:.2f} of the way is left")
+
+
+show(faulty_sparse_step)
+
+# %% [markdown]
+# Write the step as it should be, so that the ranks together do what one process does with the mean of everything that was sent. Then look at it with `show(sparse_step)`.
+#
+# *Difficulty ●●○, 8 minutes, 2 points*
+#
+# <details><summary>Hint</summary>
+#
+# If `count` is the number of all weights, what should a step be, and what is it? For more, run `hint("20-sparse")`.
+# </details>
+
+# %% tags=["solution"] grade_id="sparse"
+def sparse_step(weights: torch.Tensor, gradient: torch.Tensor, kept: torch.Tensor,
+                count: int, rate: float) -> None:
+    """Change `weights`, in place, by the mean over the ranks of the `count` numbers that
+    each of them sends; `kept` keeps the others."""
+    ### BEGIN SOLUTION
+    world = dist.get_world_size()
+    kept += gradient
+    places = kept.abs().topk(count).indices
+    values = kept[places]
+    kept[places] = 0
+    all_places = [torch.empty_like(places) for _ in range(world)]
+    all_values = [torch.empty_like(values) for _ in range(world)]
+    dist.all_gather(all_places, places)
+    dist.all_gather(all_values, values)
+    total = torch.zeros_like(weights)
+    total.index_add_(0, torch.cat(all_places), torch.cat(all_values))
+    weights -= rate * total / world
+    ### END SOLUTION
+
+# %% tags=["check"] grade_id="sparse-check" points=2
+check.sparse(sparse_step)
+
+# %% [markdown]
+# ## 5. Your entry
 #
 # The challenge *slow links*: 22,026 weights, four ranks, 400 batches of 32 samples each at most. A gradient takes 10 ms. Reach **84 %** on the test's samples, as fast as you can. The check runs your entry three times, each time on new
 # data that nobody has seen, over links of about 10 Mbit/s and 5 ms: all three must reach the target, and the median counts. The baseline takes 35.5 s over 10 Mbit/s and 5 ms.
@@ -190,7 +268,7 @@ check.pack(pack, unpack)
 #
 # <details><summary>Hint</summary>
 #
-# Price first, then run. Which of the prices above is a tenth of 35.5 s? For more, `hint("20-entry")`.
+# Price first, then run. What may an entry send, and how often, if it is to take a tenth of 35.5 s? For more, `hint("20-entry")`.
 # </details>
 
 # %% tags=["solution"] grade_id="entry"

@@ -317,9 +317,46 @@ print("through")
 # If you do nothing, the cell ends after two minutes (`--limit` sets another time).
 
 # %% [markdown]
-# ## A hang outside this course
+# ## Outside this course
 #
-# There nobody watches. What PyTorch and others give you:
+# A job on a cluster is usually started by `torchrun`. When a rank fails, it ends the others and prints a report, in which each of them is a failure, too. Therefore read its last part first, *Root Cause (first observed failure)*.
+# `--log-dir` keeps what each rank prints in a separate file, `--tee 3` shows it on the screen as well, and the decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
+
+# %%
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+program = """
+import os, time
+from torch.distributed.elastic.multiprocessing.errors import record
+
+@record
+def main():
+    mean = 12 / [3, 0, 4, 2][int(os.environ["RANK"])]
+    time.sleep(60)  # the other ranks are still at work
+
+main()
+"""
+with tempfile.TemporaryDirectory() as folder:
+    Path(folder, "train.py").write_text(program)
+    job = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
+                          "--nproc-per-node=4", "--log-dir=logs", "--tee=3", "train.py"],
+                         cwd=folder, capture_output=True, text=True)
+    kept = [path.parent.name + "/" + path.name for path in Path(folder).rglob("*.log")]
+report = job.stderr[job.stderr.rindex("Failures:"):]
+print(report.count("Signal 15 (SIGTERM)"), "ranks were ended by torchrun")
+cause = report[report.index("Root Cause"):]
+print(*[line for line in cause.splitlines() if "rank  " in line or "Error:" in line
+        or "Root Cause" in line], sep="\n")
+print("files:", *sorted(kept))
+
+# %% [markdown]
+# The most common hang right at the start of a job on several nodes has a different cause. A node has several network interfaces, and the library has chosen one over which the other nodes cannot be reached. Name the right one, for
+# example `eth0`, in the table's last row.
+#
+# If a job hangs later, nothing watches the ranks as this course does. PyTorch and other tools give you the following:
 #
 # | tool | what it says | with |
 # |---|---|---|
@@ -328,7 +365,8 @@ print("through")
 # | `dist.monitored_barrier(timeout=...)` | on rank 0: which rank did not come | gloo only |
 # | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
 # | flight recorder | each rank's last collectives, with their lines. A time-out writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
-# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, and its errors | NCCL |
+# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, its network interface included, and its errors | NCCL |
+# | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but chooses the interface: `ip addr` lists them | each its own |
 
 # %% [markdown]
 # > **On GPUs.** NCCL's calls return when they are *queued*, so a hang shows in a later line: the one that needs the result (`print`, `.item()`).

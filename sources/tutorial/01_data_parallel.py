@@ -10,28 +10,7 @@
 # * name two layers with which the equality ends;
 # * predict the bytes of a step, and say when data parallelism is worth them.
 #
-# **Before:** you can train a model in PyTorch. **Minutes:** 30. **Ranks:** 4.
-
-# %% [markdown]
-# ## The map: what is cut, and what travels
-#
-# | | **data parallel**: cut the batch | **model parallel**: cut the network |
-# |---|---|---|
-# | a rank holds | the whole network and some rows | a part of the network, or of one image |
-# | what it is for | more rows a second | what does not fit on one device |
-# | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
-# | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
-# | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
-# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
-#
-# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the ranks wait for each other:
-#
-# | | **synchronous**: each step waits for all ranks | **synchronous, but rarely**: all wait once in many steps | **asynchronous**: no rank waits |
-# |---|---|---|---|
-# | **peers**, by all-reduce | 01, here; [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages the weights | no unit |
-# | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | no unit | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
-#
-# Where the network does not fit, data parallel ranks can hold shards of it: [16](../notebooks/16_sharded_states.ipynb). What it costs is measured in [05](../notebooks/05_communication_costs.ipynb); how large a batch may grow, in [17](../notebooks/17_large_batches.ipynb); what 1024 ranks would take, in [19](../notebooks/19_scaling.ipynb). How a training goes on when a rank dies: [18](../notebooks/18_elastic_training.ipynb). One's own script, and a task for all: [20](../notebooks/20_hackathon.ipynb).
+# **Before:** you can train a model in PyTorch. **Minutes:** 30. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at the end.
 
 # %% [markdown]
 # ## Four ranks
@@ -192,6 +171,10 @@ print("(0.1 + 0.3) + 0.6 == 0.1 + (0.3 + 0.6):",
 for dtype in (torch.float64, torch.float32):
     print(f"{track.STEPS} steps of sums of {track.ROWS}: "
           f"{track.STEPS * track.ROWS ** 0.5 * torch.finfo(dtype).eps:.1e} in {dtype}")
+ones = torch.zeros((), dtype=torch.bfloat16)
+for _ in range(1000):
+    ones += 1
+print(f"1000 times 1, added up one by one in torch.bfloat16: {ones.item():.0f}")
 
 # %%
 # %%px
@@ -221,20 +204,25 @@ settle("01-digits", equal)
 # A computer rounds after each addition, so the result depends on the order. The all-reduce hands the same sum to all ranks: they stay equal to the last bit. One
 # process adds its 250 rows in another order than four ranks, which first add up their own.
 #
-# How far apart may that be? A sum of 250 terms that is made in another order differs by about the square root of 250 roundings, and 60 steps add up: the two last
-# lines. So we ask for 1e-12 in `float64`, and for 2e-4 in `float32`. A larger difference is a mistake, and no rounding. (That is a rule of thumb: in a training
-# with a larger rate, rounding errors can also grow.)
+# How far apart may that be? If a sum of 250 terms is made in a different order, it changes by about the square root of 250 roundings, and 60 steps add up. The second and third lines print this for two
+# dtypes, and therefore we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger difference means that there is a bug; rounding cannot explain it. (This is a rule of thumb, because in a run with a
+# larger learning rate rounding errors can also grow.)
+#
+# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops growing. Therefore gradients are usually
+# summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
 # </details>
 #
 # ## Sum or mean?
 #
 # As it is called here, `cross_entropy` divides by the number of rows that it is given. A rank gives it only its own.
 #
-# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. How many times too long is the gradient?
+# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. Compare a first step with this gradient and a first step with the right one. For which optimiser do the
+# two steps differ in length by more than a tenth?
 
 # %%
-predict("01-mean", "The gradients of four means, added up: how many times too long?",
-        unit="times", within=0.05)
+predict("01-optimizer",
+        "The gradients of four means are added up. Whose first step has a wrong length?",
+        ["SGD's only", "Adam's only", "SGD's and Adam's", "neither's"])
 
 # %%
 # %%px
@@ -245,22 +233,38 @@ def gradient_of(loss_of, mine):
     sum_gradients(model)
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
-right = gradient_of(part_of_the_mean, mine)
-times = (gradient_of(cross_entropy, mine).norm() / right.norm()).item()
+def step_length(optimizer, gradient):
+    """How far a first step with this gradient moves the weights."""
+    w = nn.Parameter(torch.zeros_like(gradient))
+    w.grad = gradient
+    optimizer([w], lr=0.1).step()
+    return w.detach().norm().item()
+
+right, of_means = gradient_of(part_of_the_mean, mine), gradient_of(cross_entropy, mine)
+times = {one.__name__: step_length(one, of_means) / step_length(one, right)
+         for one in (torch.optim.SGD, torch.optim.Adam)}
 if rank == 0:
-    print(f"{times:.1f} times")
+    print(f"gradient {(of_means.norm() / right.norm()).item():.1f} times as large; step of",
+          ", of ".join(f"{name} {longer:.1f} times" for name, longer in times.items()))
 
 # %%
-settle("01-mean", lambda: cluster.pull("times")[0])
+def shown_by():
+    differ = {name for name, longer in cluster.pull("times")[0].items()
+              if abs(longer - 1) > 0.1}
+    return {0: "neither's", 2: "SGD's and Adam's"}.get(len(differ),
+                                                      f"{min(differ, default='')}'s only")
+
+settle("01-optimizer", shown_by)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Four means, each about as large as the mean of all. With plain gradient descent that is a learning rate four times too large; with Adam, which scales
-# each gradient to its own usual size, hardly anyone would notice. And the balance with the penalty has moved: it counts a quarter of what it should.
-#
-# So divide by the number of ranks: the *mean of means*. Is that right now?
+# Each of the four means is about as large as the mean of all rows, so their sum is about four times too large. With plain gradient descent that is a learning rate that is four times too large, and the
+# loss shows it. Adam divides each gradient by its own usual size, so its steps look right, and the mistake stays hidden. It is there all the same, because the balance with the penalty has moved: in the
+# gradient, the penalty counts a quarter of what it should. Clipping by the norm sets in too early as well.
 # </details>
+#
+# So divide by the number of ranks, which gives the *mean of means*. Is the gradient right now?
 #
 # ## Uneven shards
 #
@@ -361,8 +365,12 @@ RIGHT = "abs(mean - cross_entropy(scores, labels)).item() < 1e-4"
 settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 
 # %% [markdown]
-# No: the ranks' counts differ. Each rank adds up its losses, one number more is all-reduced (the count of labels, or the sum of the weights), and all divide by it
-# once. For a language model that is the number of tokens.
+# No, because the ranks' counts differ. Each rank adds up its losses, one more number is all-reduced (the count of labels, or the sum of the weights), and all ranks divide by it once. For a language model it is
+# the number of tokens.
+#
+# The four shards could just as well be four micro-batches that a single rank *accumulates*, since the arithmetic is the same. Dividing each micro-batch by its own number of tokens and the sum by four was the default of
+# several training libraries until 2024, when it was found to give sequences in short micro-batches too much weight
+# ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count of *all* tokens of the step, over all micro-batches and all ranks. Unit 06 does this with DDP.
 #
 # ## Weight decay counts once
 #
@@ -487,10 +495,14 @@ print("drawn for all 8 rows, and cut:                      ",
       torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
 
 # %% [markdown]
-# With the same seed all ranks draw the *same* mask for different rows: four times the same noise. Give each rank its own seed for dropout, **after**
-# the model has been built: its first weights must be equal on all ranks. The training is then as good as that of one process, but not equal to it, just as one process with another seed is not. To test for equality, turn dropout off, or draw for all rows.
+# With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only **after** the model has been built, because its first weights
+# must be equal on all ranks. The training run is then as good as one process, but not equal to it, just as two runs of one process with different seeds are not equal. To test for equality, turn dropout off, or draw for all
+# rows.
 #
-# So check a new system without dropout and batch norm first. Afterwards a difference says something.
+# The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator plus the worker's number. If all ranks have the same
+# seed, worker 0 of each rank therefore augments its images in the same way.
+#
+# Therefore check a new system without dropout, augmentation and batch norm first. A difference that you see later then has a known cause.
 #
 # ## What it costs
 #
@@ -578,7 +590,29 @@ if rank == 0:
 # | each rank takes `batch_size // world_size` rows | 250 // 4 is 62: two rows are lost in every batch |
 # | the distributed sampler gives no sample twice | it does, if the data does not divide (unit 06) |
 # </details>
+
+# %% [markdown]
+# ## The map: what is cut, and what travels
 #
+# | | **data parallel**: cut the batch | **model parallel**: cut the network |
+# |---|---|---|
+# | a rank holds | the whole network and some rows | a part of the network, or of one image |
+# | what it is for | more rows a second | what does not fit on one device |
+# | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
+# | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
+# | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
+# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
+#
+# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the ranks wait for each other:
+#
+# | | **synchronous**: each step waits for all ranks | **synchronous, but rarely**: all wait once in many steps | **asynchronous**: no rank waits |
+# |---|---|---|---|
+# | **peers**, by all-reduce | this unit, [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages the weights | no unit |
+# | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | no unit | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
+#
+# If the network does not fit, data parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit [05](../notebooks/05_communication_costs.ipynb) measures what communication costs, unit [17](../notebooks/17_large_batches.ipynb) asks how large a batch may grow, and unit [19](../notebooks/19_scaling.ipynb) predicts what 1024 ranks would take. Unit [18](../notebooks/18_elastic_training.ipynb) shows how a training run goes on when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the whole class.
+
+# %% [markdown]
 # ## What you can say now
 #
 # * *An objective is a sum:* so rows can be dealt out, and gradients added up. Each rank's loss is its part of the whole mean.

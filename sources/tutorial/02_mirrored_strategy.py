@@ -197,12 +197,11 @@ one_device = tape.gradient(loss, weights).numpy()
 print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 
 # %% [markdown]
-# Next the same batch on n replicas. Each replica has its own shard, its own loss and its own gradient; the gradients are summed,
-# as Keras' optimizers do it. `scale` says how a replica makes one loss of its examples' losses. (`ReductionToOneDevice`: this kernel makes
-# strategies of several sizes; the last line of the table of pitfalls says why that matters.)
+# Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, its own loss and its own gradient. `scale` makes one loss of its examples' losses, and `reduction` says what becomes of the replicas'
+# gradients. Keras' optimizers sum them. (We use `ReductionToOneDevice` because this kernel makes strategies of several sizes; the last line of the table of pitfalls explains why that matters.)
 
 # %%
-def mirrored_gradient(n, scale):
+def mirrored_gradient(n, scale, reduction="SUM"):
     strategy = tf.distribute.MirroredStrategy(devices[:n],
                                               tf.distribute.ReductionToOneDevice())
     with strategy.scope():
@@ -216,19 +215,20 @@ def mirrored_gradient(n, scale):
             loss = scale(losses(weights, x, y))
         return tape.gradient(loss, weights)
 
-    step = tf.function(lambda batch: strategy.reduce("SUM",
+    step = tf.function(lambda batch: strategy.reduce(reduction,
                                                      strategy.run(replica_step, batch),
                                                      axis=None))
     return step(batch).numpy()
 
 # %% [markdown]
-# **Predict, then run.** Each replica takes the *mean* over its own shard, as you would on one device. With 4 replicas, is the
-# summed gradient the same as one device's, a quarter of it, or four times as large?
+# **Predict, then run.** We compare three ways. In the first, each replica takes the *mean* over its own shard, as you would on one device, and the gradients are summed. In the second, these gradients are averaged. In the
+# third, each replica divides the sum over its shard by 64, and the gradients are summed. Which of them give one device's gradient, whatever the number of replicas?
 
 # %%
-predict("02-mean",
-        "4 replicas, each with its own mean: how many times one device's gradient?",
-        unit="times", within=0.01)
+predict("02-scale",
+        "Which scaling gives one device's gradient of 64 rows on 1, 2 and 4 replicas?",
+        ["own mean, summed", "own mean, averaged", "own sum / 64, summed",
+         "two of the three"])
 
 # %%
 def times_one_device(gradient):
@@ -236,16 +236,27 @@ def times_one_device(gradient):
     return float(np.vdot(gradient, one_device) / np.vdot(one_device, one_device))
 
 
-wrong = {n: mirrored_gradient(n, tf.reduce_mean) for n in (1, 2, 4)}
-right = {n: mirrored_gradient(n, lambda each: tf.reduce_sum(each) / BATCH)
-         for n in (1, 2, 4)}
-print("replicas   mean of own shard   sum / global batch")
-for n in wrong:
-    print(f"{n:8d}   {times_one_device(wrong[n]):17.4f}   "
-          f"{times_one_device(right[n]):18.4f}")
+def part_of_the_mean(each):
+    return tf.reduce_sum(each) / BATCH
+
+
+sizes = (1, 2, 4)
+wrong = {n: mirrored_gradient(n, tf.reduce_mean) for n in sizes}
+averaged = {n: mirrored_gradient(n, tf.reduce_mean, "MEAN") for n in sizes}
+right = {n: mirrored_gradient(n, part_of_the_mean) for n in sizes}
+ways = {"own mean, summed": wrong, "own mean, averaged": averaged,
+        "own sum / 64, summed": right}
+print("replicas" + "".join(f"{name:>22}" for name in ways))
+for n in sizes:
+    print(f"{n:8d}" + "".join(f"{times_one_device(way[n]):22.4f}" for way in ways.values()))
 
 # %%
-settle("02-mean", lambda: times_one_device(wrong[4]))
+def fitting():
+    fit = [name for name, way in ways.items()
+           if all(abs(times_one_device(way[n]) - 1) < 0.01 for n in sizes)]
+    return fit[0] if len(fit) == 1 else "two of the three"
+
+settle("02-scale", fitting)
 
 # %%
 draw.gradient_scaling(one_device, wrong, right)
@@ -253,12 +264,11 @@ draw.gradient_scaling(one_device, wrong, right)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# With n replicas a shard has B/n examples. The mean over it divides by B/n, not by B: each replica's gradient is n times too
-# large for its part, and so is their sum. Every weight lies on a line of slope n. Divide by the **global** batch, and the number of
-# replicas disappears.
+# With n replicas a shard has B/n examples. The mean over it divides by B/n and not by B, so each replica's gradient is n times too large for its part, and so is their sum. In the picture, every weight lies on a line of slope n.
+# Averaging the replicas repairs this, but only because the four shards are equally large here. The uneven last batch, below, will show the difference. If you divide by the **global** batch and sum, the number of replicas disappears,
+# and the size of a shard does, too.
 #
-# With SGD the wrong scale acts as a learning rate n times too high. With Adam you hardly see it, because Adam divides by the size of the
-# gradient; but gradient clipping then cuts n times too early.
+# With SGD the wrong scale acts as a learning rate that is n times too high. With Adam you hardly see it, because Adam divides by the size of the gradient; but gradient clipping then sets in n times too early.
 # </details>
 #
 # TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales
@@ -358,6 +368,37 @@ for step in (0, 10, 30, 59):
 
 # %% [markdown]
 # The two runs agree to the last digit shown. Four replicas did not change *what* is learnt, only *where* it is computed.
+#
+# ## Mixed precision: one decision for all replicas
+#
+# A network that computes in `float16` multiplies its loss by a *loss scale*, so that small gradients do not become 0, and divides the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale
+# halved. With several replicas this is one decision of *all* of them, because a replica that steps alone no longer has the others' weights. `LossScaleOptimizer` takes it after the sum. In the second step below, only
+# the last replica's gradient overflows.
+
+# %%
+with strategy.scope():
+    w = tf.Variable([1.0])
+    scaling = tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD(0.5),
+                                                          initial_scale=1024.0)
+
+def scaled_step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.cast(w, tf.float16) * x) / 4
+        scaled = scaling.get_scaled_loss(loss)
+    gradients = scaling.get_unscaled_gradients(tape.gradient(scaled, [w]))
+    scaling.apply_gradients(zip(gradients, [w]))
+
+
+run_scaled = tf.function(lambda batch: strategy.run(scaled_step, args=(batch,)))
+for x in ([1, 1, 1, 1], [1, 1, 1, 60000], [1, 1, 1, 1]):
+    rows = tf.data.Dataset.from_tensor_slices(np.float16(x)).batch(4)
+    [batch] = strategy.experimental_distribute_dataset(rows)
+    run_scaled(batch)
+    copies = [float(copy[0]) for copy in strategy.experimental_local_results(w)]
+    print(f"x = {x}: weights {copies}, loss scale {float(scaling.loss_scale):.0f}")
+
+# %% [markdown]
+# No copy moved in the second step. `bfloat16` has the range of `float32` and needs no loss scale.
 #
 # ## `Model.fit`
 #
@@ -623,6 +664,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # | dropout and other random layers | `tf_keras`: each replica draws its own mask, so a run on n replicas is not the run on one. Keras 3: one mask for all | `tf_keras`: nothing to mend; switch it off to compare. Keras 3: `tf.nn.experimental.stateless_dropout`, with the replica's number in its seed |
 # | learning rate | more replicas, larger global batch, fewer steps: slower learning | scale the rate with the global batch, warm up (unit 17) |
 # | `batch_size` in `fit` | with n replicas and the batch unchanged, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
+# | an input pipeline that is too slow | the replicas wait, so more of them bring no more examples a second | `map(..., num_parallel_calls=tf.data.AUTOTUNE)`, `batch`, then `prefetch(tf.data.AUTOTUNE)` |
 # | shuffle after batching | the same examples always together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
 # | `distribute_datasets_from_function` | here *you* batch, and by the replica's share | `context.get_per_replica_batch_size(global_batch)` |
 # | two strategies of different size in one process | `Collective ops is aborted ... joining a group with size4, but that group has size 2` | one strategy per process, or `ReductionToOneDevice()` as above |
@@ -647,9 +689,10 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
 #
 # **Its state today.** `tf.distribute` works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3, `MirroredStrategy` and its `fit` work, while the strategies of
-# units 07 and 08 need a custom training loop. Whether that will change is open: Keras's author wrote in 2024 that this was for Keras's team at Google to answer, and advised to use Keras 3 on JAX for several
+# units 07 and 08 need a custom training loop. Whether that will change is open. Keras's author wrote in 2024 that this was for Keras's team at Google to answer, and advised to use Keras 3 on JAX for several
 # machines ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface, `keras.distribution`, is for JAX (the file that it has for
-# TensorFlow begins with "do not use", in 3.15).
+# TensorFlow begins with "do not use", in 3.15). In JAX the step above needs no strategy, because arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce
+# ([JAX, Distributed arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
 #
 # <details><summary><b>Reading older code?</b> What became of its names</summary>
 #

@@ -8,7 +8,7 @@
 # * say which statistics batch norm keeps, and what else is lost in a replica;
 # * measure what threads cost, and say for which models the GIL matters;
 # * count in bytes why device 0 fills up, and what to do about it;
-# * say what to use instead.
+# * port a training loop to DistributedDataParallel, line by line.
 #
 # **Before:** unit 01 helps. **Minutes:** 30. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
 # and no cluster is started.
@@ -78,9 +78,13 @@ print("replica 0 gets", first)
 print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs.items()})
 
 # %% [markdown]
-# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. And there are only two pieces of the state: as the fewest pieces decide, only two replicas would run,
-# and half of `x` would never be seen, without a word. (So it is if all are positional or all are keywords. If `x` is positional and `state` a keyword, there are four
-# pieces of the one and two of the other, and `nn.DataParallel` raises an error.) So: tables into buffers of the module, batches into dimension 0.
+# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. The fewest pieces decide how many replicas run. Here the state has two pieces, so half of `x` would silently never be seen.
+# Therefore make tables buffers of the module, and put batches into dimension 0.
+#
+# <details><summary>Positional and keyword arguments</summary>
+#
+# This holds if all inputs are positional or all are keywords. If `x` is positional and `state` is a keyword, there are four pieces of `x` and two of `state`, and `nn.DataParallel` raises an error.
+# </details>
 #
 # ## Replicate
 #
@@ -104,7 +108,7 @@ settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is n
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The copy's weight is a leaf of its own: nothing connects it with the original. The optimiser, which knows the original only, would never move anything.
+# The copy's weight is a separate leaf, and nothing connects it with the original. The optimiser, which knows the original only, would never move anything.
 # </details>
 #
 # A copy made by an *operation* is connected: `to(device, copy=True)` is in the graph, and its backward carries the gradient to where the copy came from. With
@@ -155,18 +159,12 @@ def parallel_apply(replicas, inputs):
     return results
 
 # %% [markdown]
-# **Predict.** Why the line with `set_grad_enabled`? The caller stands under `no_grad`, with autocast on. What does a new thread know of that?
+# Why does it need the line with `set_grad_enabled`? Here the caller has switched gradients off and autocast on. See what a new thread knows of that:
 
 # %%
-predict("03-thread", "Which of the caller's modes does a new thread have?",
-        ["no_grad and autocast", "no_grad", "autocast", "neither"])
-
-# %%
-found = {}
 def modes(where):
-    found[where] = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    print(f"{where:<7} grad mode {found[where][0]}, autocast {found[where][1]}, "
-          f"dtype {torch.get_autocast_dtype('cpu')}")
+    print(f"{where:<7} grad mode {torch.is_grad_enabled()}, autocast "
+          f"{torch.is_autocast_enabled('cpu')}, dtype {torch.get_autocast_dtype('cpu')}")
 
 with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     modes("caller:")
@@ -174,20 +172,13 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     thread.start()
     thread.join()
 
-# %%
-KNOWN = {(True, True): "no_grad and autocast", (True, False): "no_grad",
-         (False, True): "autocast", (False, False): "neither"}
-settle("03-thread", lambda: KNOWN[tuple(
-    a == b for a, b in zip(found["caller:"], found["thread:"]))])
-
 # %% [markdown]
-# <details><summary>Why?</summary>
+# Both modes belong to a thread, and a new thread begins with the defaults. An exception, too, ends only its own thread. In the lab you hand it on.
 #
-# Both belong to a thread, and a new thread begins with the defaults. `nn.DataParallel` carries over grad mode and whether autocast is on. It does not carry the
-# dtype over (so we read in `parallel_apply.py` of PyTorch 2.13). The default is `bfloat16` on CPUs, as the cell shows, and `float16` on GPUs: under
-# `torch.autocast("cuda", dtype=torch.bfloat16)` its replicas use `float16`, which overflows where `bfloat16` does not.
+# <details><summary>What nn.DataParallel hands on to its threads</summary>
 #
-# An exception, too, ends only its own thread. In the lab you hand it on.
+# It hands on the grad mode and whether autocast is on. It does not hand on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch 2.13. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs.
+# So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
 # ## Gather, and all together
@@ -384,82 +375,52 @@ settle("03-gil", shorter)
 #
 # ## Why device 0 fills up
 #
-# All outputs are gathered on device 0, the loss is computed there, and gradients and optimiser live there. Let us count. A network with many classes, in
-# `float32`, with Adam; `kept_by` notes all tensors that autograd keeps for backward.
-
-# %%
-def kept_by(function, *args):
-    """What the function returns, and the tensors that autograd keeps for its backward."""
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor)
-                                                  or tensor, lambda tensor: tensor):
-        return function(*args), kept
-
-def mb(*tensors):
-    """Megabytes of these tensors; one that is there twice counts once."""
-    return sum({(t.data_ptr(), t.nbytes): t.nbytes for t in tensors}.values()) / 1e6
+# All outputs are gathered on device 0. The loss is computed there, and gradients and optimiser live there. We count the bytes of a network with many classes, in `float32`, with Adam, four
+# devices and 1000 rows. The loss keeps something for its backward pass, too, which autograd shows us.
 
 # %%
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 5000))
-optimiser = torch.optim.Adam(model.parameters())
-x, y = torch.randn(1000, 64), torch.randint(5000, (1000,))
+x, y, kept = torch.randn(1000, 64), torch.randint(5000, (1000,)), []
 
-def step_in_bytes(module, pieces, loss_of):
-    """A step, replica by replica; what it puts on each device; the optimiser's state is on
-    device 0."""
-    on, outputs = [], []
-    for replica, piece in zip(replicate(module, devices), pieces):
-        output, kept = kept_by(replica, *piece)
-        outputs.append(output)
-        on.append([*replica.parameters(), *kept, *piece, output])
-    gathered = gather(outputs, devices[0])
-    return on, gathered, *kept_by(loss_of, gathered)
+def mb(*tensors):
+    """Megabytes of these tensors; one that appears twice counts once."""
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values()) / 1e6
 
-# %%
-held = {}  # MB on device 0 and 1
-
-def report(name, on, gathered, loss, kept):
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-    gradients = [p.grad for p in model.parameters()]
-    state = [one for p in model.parameters() for one in optimiser.state[p].values()]
-    held[name] = mb(*on[0], gathered, loss, *kept, *gradients, *state), mb(*on[1])
-    print(f"{name}: device 1 holds {held[name][1]:.1f} MB, device 0 "
-          f"{held[name][0]:.1f} MB.", end=" ")
-    print(f"Of that: outputs gathered {mb(gathered):.1f}, for the loss {mb(*kept):.1f}, "
-          f"gradients {mb(*gradients):.1f}, Adam {mb(*state):.1f}")
+outputs = model(x)
+with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor,
+                                              lambda tensor: tensor):
+    loss = cross_entropy(outputs, y)
+weights, inputs, hidden = mb(*model.parameters()), mb(x), mb(model[:2](x))
+print(f"weights {weights:.1f} MB; outputs of all rows {mb(outputs):.1f} MB; kept for the "
+      f"loss {mb(*kept):.1f} MB")
 
 # %% [markdown]
-# **Predict.** The weights take 2.6 MB, the outputs of all rows 20 MB. How much do device 1 and device 0 hold?
+# **Predict.** How much does device 0 hold, if the loss is computed there?
 
 # %%
-predict("03-device-1", "The loss is on device 0: how many MB does device 1 hold?",
-        unit="MB", within=0.1)
-predict("03-device-0", "The loss is on device 0: how many MB does device 0 hold?",
+predict("03-device-0",
+        "4 devices, 2.6 MB of weights, Adam, 20 MB of outputs, the loss: MB on device 0?",
         unit="MB", within=0.1)
 
 # %%
-pieces = [(piece,) for piece in scatter(x, devices)]
-report("loss on device 0", *step_in_bytes(model, pieces,
-                                          lambda gathered: cross_entropy(gathered, y)))
+replica = weights + (inputs + hidden + mb(outputs)) / 4  # a copy, and a quarter of the rows
+gathered = mb(outputs, *kept)
+training = weights + 2 * weights  # gradients, and Adam's two averages
+print(f"every device holds {replica:.1f} MB. Device 0 holds {training:.1f} MB more for "
+      f"gradients and Adam, and {gathered:.1f} MB more for outputs and loss:")
+print(f"{replica + training + gathered:.1f} MB with the loss on device 0, "
+      f"{replica + training:.1f} MB with the loss in the replicas")
 
 # %%
-settle("03-device-1", lambda: held["loss on device 0"][1])
-settle("03-device-0", lambda: held["loss on device 0"][0])
+settle("03-device-0", lambda: replica + training + gathered)
 
 # %% [markdown]
-# <details><summary>Why?</summary>
+# Device 0 has all outputs a second time, gathered, and the log-probabilities of all rows, which the loss keeps. So it runs out of memory first, while every other device holds a seventh of that. (These
+# numbers are added up over a step. What exists only during the backward pass is not counted.)
 #
-# Device 1 has a copy of the weights (2.6 MB), its 250 rows, and their outputs (5 MB). Device 0 has that too; and all outputs a second time, gathered; the
-# log-probabilities of all rows, which the loss keeps for backward; the gradients; and Adam's two averages. So device 0 runs out of memory first, while the
-# others hold a seventh of that. (Added up over a step; not all of it is there at once. Not counted is what lives only during backward: the gradients of each replica, and on
-# device 0 those of the log-probabilities and of the gathered outputs, 20 MB each.)
-# </details>
-#
-# The remedy: compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica hands back the sum of its losses
-# and the number of its rows: a mean of means would be wrong for uneven pieces.
+# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica returns the sum of its losses
+# and the number of its rows, because a mean of means would be wrong for uneven pieces.
 
 # %%
 class WithLoss(nn.Module):
@@ -471,17 +432,11 @@ class WithLoss(nn.Module):
         return torch.stack([cross_entropy(self.model(x), y, reduction="sum"),
                             x.new_tensor(len(y))])
 
-def whole_loss(gathered):
-    sums, counts = gathered.reshape(-1, 2).T
-    return sums.sum() / counts.sum()
-
-pieces = list(zip(scatter(x, devices), scatter(y, devices)))
-report("loss in the replicas", *step_in_bytes(WithLoss(model), pieces, whole_loss))
+pieces = zip(scatter(x, devices), scatter(y, devices))
+sums, counts = gather([WithLoss(model)(*piece)[None] for piece in pieces], "cpu").T
+print("the loss of all rows:", torch.allclose(sums.sum() / counts.sum(), loss))
 
 # %% [markdown]
-# Device 1 now keeps the log-probabilities of its own rows, in place of their outputs. What is left on device 0 besides is gradients and optimiser. Those stay:
-# there is one optimiser, on one device.
-#
 # ## nn.DataParallel itself
 #
 # Without a GPU it just calls the module. No error, no warning, no replica; so a program with it needs no `if` for the CPU. But its `state_dict` has other
@@ -528,16 +483,35 @@ else:
 # **Use it** for a quick look at a machine with a few GPUs, in a notebook, for a model of large operations: it is one line, with no launcher and no ranks.
 # **What it costs**, in every step: a copy of all weights to each device, of all inputs and outputs, Python once for each replica, and the memory of device 0.
 #
-# **Do not use it** for all else. DistributedDataParallel (unit 06) has one process for each device: no GIL between them, no copy of the weights, gradients sent
-# while backward runs, and more than one machine. PyTorch's own page for `nn.DataParallel` recommends it, on one machine too.
+# **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. So there is no GIL between the devices, the weights are not copied in each step, gradients are sent
+# while the backward pass runs, and several machines can take part. PyTorch's own page for `nn.DataParallel` recommends it on one machine, too.
 #
 # **The three most common mistakes.** (1) `loss.mean()` over the replicas' losses when the loss is inside the module: a mean of means, wrong for uneven pieces.
 # (2) To trust what forward has written: batch norm's statistics are those of replica 0's rows, and attributes are lost. (3) To count on a piece for every
 # device: the small last batch of an epoch has fewer. The lab's checks know the first and the third as wrong answers, and look at the statistics.
 #
-# The third one is in PyTorch itself: with few rows, a keyword argument that is no tensor still goes to *all* devices, and a replica is called without its rows
+# <details><summary>Two traps inside PyTorch</summary>
+#
+# The third mistake is in PyTorch itself. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called without its rows
 # ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both of 2019, and still so in 2.13).
-# Another trap: padded sequences that are unpacked to the longest *of the replica* cannot be gathered; say `pad_packed_sequence(..., total_length=...)`.
+# Padded sequences that are unpacked to the longest sequence *of the replica* cannot be gathered. Use `pad_packed_sequence(..., total_length=...)`.
+# </details>
+#
+# ## From DataParallel to DDP, line by line
+#
+# | in a script with DataParallel | with DDP (unit 06 runs it) |
+# |---|---|
+# | `python train.py` | `torchrun --nproc-per-node 4 train.py`, one process for each GPU |
+# | | `dist.init_process_group("nccl")` at the start, `dist.destroy_process_group()` at the end |
+# | `model.to("cuda:0")` | `local_rank = int(os.environ["LOCAL_RANK"])`, `torch.cuda.set_device(local_rank)`, `model.to(local_rank)` |
+# | `nn.DataParallel(model)` | `DistributedDataParallel(model, device_ids=[local_rank])` |
+# | `DataLoader(data, batch_size=256, shuffle=True)`, the rows of all GPUs | `DataLoader(data, batch_size=64, sampler=DistributedSampler(data))`, the rows of one GPU; `sampler.set_epoch(epoch)` before each epoch |
+# | the loss of all rows | each rank's loss is the mean of its own rows, and the gradients are averaged, which is right if all ranks have equally many rows |
+# | `loss.item()` in the log | one rank's loss only; all ranks must call `dist.all_reduce` for the loss of all |
+# | batch norm: statistics of replica 0 | `nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrapping, or statistics of rank 0 |
+# | `torch.save(model.module.state_dict(), path)` | the same, on rank 0 only |
+#
+# Everything that the script does once, such as a download, a print or a plot, now happens in each process. Choose a rank for it.
 #
 # ## What has aged
 #
@@ -559,7 +533,7 @@ else:
 # * *Lost:* all that is not written in place in replica 0; batch norm keeps the statistics of replica 0's rows.
 # * *Threads:* long operations run side by side, Python stands in line.
 # * *Device 0:* outputs, loss, gradients and optimiser. Compute the loss inside.
-# * *Instead:* DistributedDataParallel.
+# * *Instead:* DistributedDataParallel. The table above says which lines change.
 #
 # **Go on** with the lab of this unit, where the four functions become complete; then unit 04 for the all-reduce, and unit 06 for what took DataParallel's place.
 #

@@ -393,11 +393,12 @@ for way, call in ways.items():
 # %% [markdown]
 # All five give the same sum, on 2, 3, 4 and 5 ranks.
 #
-# **Predict.** The ring's busiest rank sends 1.6 tensors on 5 ranks. How many on 16, and on 1000? And the others?
+# **Predict.** Somebody has gathered everything in place of a ring. The values are right, so only the bytes can tell. On how many ranks must a test run, at least, so that the busiest rank's bytes differ from a ring's?
 
 # %%
-predict("04-ring", "On 1000 ranks, how many tensors does the ring's busiest rank send?",
-        unit="tensors", within=0.01)
+predict("04-test",
+        "To tell a ring from gathering everything, a test of bytes needs at least ...",
+        ["2 ranks", "3 ranks", "4 ranks", "5 ranks"])
 
 # %%
 from manyhands.plots.collectives import busiest, busiest_table
@@ -414,17 +415,23 @@ print(busiest_table(measured, formulas, more=(16, 1000)))
 busiest(measured, formulas)
 
 # %%
-settle("04-ring", lambda: formulas["ring"](1000))  # measured above on 2, 3, 4 and 5
+def enough():
+    """The smallest number of ranks on which the measured bytes differ."""
+    least = min(p for p in measured["ring"]
+                if abs(measured["ring"][p] - measured["gather"][p]) > 0.01)
+    return f"{least} ranks"
+
+settle("04-test", enough)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# $(p-1)/p$ is always below 1: the ring never sends more than two tensors, on any number of ranks. Fewer is not possible for all ranks at once, whatever the
-# algorithm, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star grows with p, and so does gathering everything, but there *every* rank is as busy as the star's middle.
+# On two ranks all five ways send one tensor, because a rank has only one partner and each of the two needs the other's x. From three ranks on the ring sends less, and the difference grows. Since $(p-1)/p$ is always below 1, the ring
+# never sends more than two tensors, on any number of ranks. No algorithm can do better for all ranks at the same time, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star's bytes grow with p, and so do the bytes of
+# gathering everything, where *every* rank is as busy as the star's middle.
 # </details>
 #
-# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather as it passes the ring. With two ranks even the bytes are the same. Look at the
-# ledger, on more than two ranks. The lab's check does.
+# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather just as it passes the ring, and on two ranks even a test of bytes does. Look at the ledger, on more than two ranks, as the lab's check does.
 #
 # ## The price of the ring
 #
@@ -446,19 +453,24 @@ for p in (4, 64, 1024):
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors: bytes count |
 # | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, where the network bears it |
 # | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
+# | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
 # The tree's sum can take a round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5 rounds, not 6. In the same way the table
 # lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count the gather takes
-# $p - 1$ rounds and the star $2(p-1)$, and that is nearer to what a large number of messages really costs.
+# $p - 1$ rounds and the star $2(p-1)$, and that is nearer to what a large number of messages really costs. The last row is not ours to build. Each rank sends its x to a switch once and receives the sum once, which is half of a
+# ring's bytes, because the ranks no longer do the adding (Graham et al. 2016).
 #
 # When is a ring the wrong choice? For a loss value or a flag, because it takes 2046 rounds on 1024 ranks for four bytes. (A slow rank is not the ring's fault: it delays every synchronous all-reduce.) Unit 05
 # measures what a round and a byte cost on your machine, and finds the size at which tree and ring cross.
 #
 # ## The real ones
 #
-# Nobody writes rings for training. **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for another algorithm. NCCL chooses by size and by wiring. Its ring runs through all GPUs. Its tree is not ours: *two* binary
-# trees over the nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the middle of one is a leaf of the other, so none sends more than about $2S$, at a latency that grows like the
-# logarithm of their number (Sanders et al. 2009); inside a node there is a chain. Where GPUs hang on an NVSwitch, the switch can add up (NVLS, since Hopper). `torch.distributed` calls either of them by the same names:
+# No one writes rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for a different algorithm.
+#
+# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and it makes several rings, one for each *channel*, each with a part of the tensor. On a node with eight network cards each ring leaves the node by a different
+# one, so all cards are used ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters wire card $i$ of all nodes to one switch, which is called a *rail*. Its tree is not ours, but *two* binary trees over the nodes, each for half of x, in small pieces that follow each other (a
+# *pipeline*). A node in the middle of one tree is a leaf of the other, so none sends more than about $2S$, at a latency that grows like the logarithm of their number (Sanders et al. 2009). Inside a node there is a chain. If
+# GPUs are connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in InfiniBand switches. `torch.distributed` calls gloo and NCCL by the same names:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
@@ -469,8 +481,11 @@ for p in (4, 64, 1024):
 # | a chunk | all chunks on all | `all_gather` | parameters when states are sharded |
 # | a chunk for each | a chunk from each | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
 #
-# Take what gives each rank what it needs, and no more. Where links inside a node are faster than those between nodes, a *hierarchy* is made of these: reduce-scatter inside each node, all-reduce between nodes, all-gather inside
-# (unit 05). Are they the same as ours?
+# Take what gives each rank what it needs, and no more. If links inside a node are faster than links between nodes, these calls make a *hierarchy*: a reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside
+# each node (unit 05).
+#
+# `reduce_scatter` and `all_gather` take lists of tensors. Large programs, such as FSDP, mostly use `reduce_scatter_single` and `all_gather_single`, which take one tensor that holds all parts, so nothing has to be copied
+# together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and `all_gather_into_tensor`.) Are all of them the same as our ring?
 
 # %%
 # %%px
@@ -482,10 +497,14 @@ ring_all_reduce(ours, groups[5])
 dist.all_reduce(theirs)
 dist.reduce_scatter(mine, list(x.chunk(size)))
 dist.all_gather(parts, mine)
+own, whole = x.new_empty(8), torch.empty_like(x)
+dist.reduce_scatter_single(own, x)
+dist.all_gather_single(whole, own)
 if rank == 0:
     print("all_reduce equals our ring:", torch.equal(theirs.cpu(), ours))
     print("reduce_scatter, then all_gather, equals all_reduce:",
           torch.equal(torch.cat(parts), theirs))
+    print("the same with single tensors:", torch.equal(whole, theirs))
 
 # %% [markdown]
 # Whole numbers, so equal to the last bit. With other numbers two algorithms round differently, for they add in another order. What must hold is that all *ranks* have the same
@@ -548,6 +567,7 @@ if rank == 0:
 # **References.** P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 # P. Sanders, J. Speck, J. L. Träff 2009, *Two-tree algorithms for full bandwidth broadcast, reduction and scan*, Parallel Computing 35(12).
+# R. L. Graham et al. 2016, *Scalable hierarchical aggregation protocol (SHArP)*, [COM-HPC](https://doi.org/10.1109/COMHPC.2016.006).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # NVIDIA, [NCCL: collective operations](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html).

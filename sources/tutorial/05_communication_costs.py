@@ -9,7 +9,7 @@
 # * say what a model assumes, and find out why a measurement is twice the prediction;
 # * say why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 40. **Ranks:** 4, and then 4 on an emulated network.
+# **Before:** unit 04. **Minutes:** 40. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns; the function must import what it needs.
 # Messages by hand go through gloo with CPU tensors, on a machine with GPUs too: the box *On GPUs* says what is different there.
@@ -264,7 +264,7 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
     return min(times_s)
 
 # %% [markdown]
-# And the rounds of a ring by themselves, nothing is added up. (`ready_ahead` becomes important later.)
+# And the rounds of a ring by themselves, nothing is added up. 
 
 # %%
 def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
@@ -329,12 +329,16 @@ for size in (16, 1_000_000):
           f"{crowd * 1e6:6.0f} us in a round of the ring")
 
 # %% [markdown]
+# > **A good place to stop.** In a new kernel, run the cells from the top to this one, and go on here.
+
+# %% [markdown]
 # ## A network of links
 #
-# To check the model one needs links that are really apart. The profile `emulated` gives each node a network of its own, inside this machine: a network namespace, and between the nodes a
-# switch that holds each packet for as long as a link of the given bandwidth and delay would. Four nodes, 10 Mbit/s, 10 ms, as between two cities by a poor line: so slow that the processor hardly counts.
+# To check the model we need links that do not share a processor. The profile `emulated` gives each node a separate network inside this machine. Each node is a network namespace, and a switch between the nodes holds each
+# packet for as long as a link of the given bandwidth and delay would. We take four nodes with 10 Mbit/s and 10 ms between them, as between two cities by a poor line, because such a link is so slow that the processor hardly
+# counts.
 #
-# Where this machine cannot do that, the cell says BLOCKED and why, and the pictures show our recorded times, labelled so.
+# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times and say so.
 
 # %% tags=["measured"]
 from manyhands.cluster import emulated
@@ -349,11 +353,15 @@ else:
     print("four nodes, 10 Mbit/s and 10 ms between them")
 
 # %% [markdown]
-# **Predict.** 10 Mbit/s are 1.25 MB/s; a message is 10 ms under way. Which latency and which bandwidth will the fit give? And at which size will ring and tree cross on 4 ranks?
+# The fit should give about 10 ms and 1.25 MB/s, and for such a link the formula gives a size at which ring and tree cross.
+#
+# **Predict.** Now we measure the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
 
 # %%
-predict("05-crossing", "At which size will ring and tree cross on 4 ranks?",
-        unit="bytes", within=0.25)
+predict("05-crossing",
+        "Four nodes, emulated links: where will the measured ring and tree cross?",
+        ["near the predicted size", "at a clearly smaller size",
+         "at a clearly larger size, or not at all"])
 
 # %% tags=["measured"]
 far = recorded.EMULATED  # our own run
@@ -371,7 +379,22 @@ print(crossover_table(predicted(far_link), far.all_reduce_s))
 crossover(predicted(far_link), far.all_reduce_s, at=at)
 
 # %%
-settle("05-crossing", lambda: at)
+def crossed():
+    """Where the measured times cross, between the sizes, compared with the prediction."""
+    ring, tree = far.all_reduce_s["ring"], far.all_reduce_s["tree"]
+    n = sorted(ring)
+    ahead = [np.log(ring[size] / tree[size]) for size in n]  # above 0: the tree wins
+    last = max((i for i, one in enumerate(ahead) if one > 0), default=-1)
+    if last == len(n) - 1:
+        return "at a clearly larger size, or not at all"
+    found = n[0] if last < 0 else np.exp(np.interp(
+        0, [ahead[last + 1], ahead[last]], np.log([n[last + 1], n[last]])))
+    if 1 / 1.5 <= found / at <= 1.5:
+        return "near the predicted size"
+    return ("at a clearly larger size, or not at all" if found > at
+            else "at a clearly smaller size")
+
+settle("05-crossing", crossed)
 
 # %% [markdown]
 # Our recorded run, on a busy machine with two cores. `ready ahead` is the ring again, with one difference:
@@ -384,8 +407,8 @@ print(f"ring and tree should cross at {simulate.crossover_bytes(4, *far_link):,.
 print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 
 # %% [markdown]
-# The tree comes out as predicted, to a quarter, although the machine is busy: the links are apart now. (The latency is more than the 10 ms of the link, because processes have to wake up; the fit has measured that, too.) But the ring of unit 04 takes **twice** as long as predicted for
-# small messages, although no one disturbs it.
+# The tree takes the predicted time, to a quarter, although the machine is busy, because the links no longer share anything. (The fitted latency is more than the link's 10 ms, because processes have to wake up, and the fit has
+# measured that, too.) However, for small messages the ring of unit 04 takes **twice** the predicted time, although no other message disturbs it. So the two lines meet only at about 64 kB, and not at 15 kB.
 #
 # **Predict.** What takes a second latency in each round?
 
@@ -419,8 +442,7 @@ settle("05-second-latency", second_latency)
 # $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, of an all-gather the gathered one.)
 # With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
 #
-# Where a switch adds, busbw is only an equivalent. On 8 H100 GPUs NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel; with `NCCL_ALGO=Ring`
-# they print about 370 ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes NCCL's tree, too, can exceed the network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
+# If a switch adds (NVLS), or with NCCL's tree on two nodes, busbw is only an equivalent and can exceed the link's bandwidth, as the fold below shows.
 #
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
@@ -441,8 +463,11 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # of the last line
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Even `ready ahead` reaches less than half of the link with 64 kB: six latencies are half of its time. Bandwidths say something of large tensors only; of small ones report the time. And busbw counts the bytes that *must* move:
-# the tree moves more of them, keeps its links busy, and has a low busbw.
+# Even `ready ahead` reaches less than half of the link with 64 kB, because six latencies are half of its time. Bandwidths say something about large tensors only; for small ones report the time. And busbw counts the bytes that
+# *must* move. The tree moves more of them, keeps its links busy, and has a low busbw.
+#
+# On 8 H100 GPUs NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel. With `NCCL_ALGO=Ring` they print about 370
+# ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes NCCL's tree, too, can exceed the network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
 # </details>
 #
 # ## Two kinds of links
@@ -572,10 +597,9 @@ for count in (64, 8, 1):
     print(f"{count:>3} messages: {max(cluster.run(in_messages, count)) * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The bytes are the same. What differs is how often the latencies are paid. So gradients are put together: **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, and a new round each
-# millisecond; settings `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), DistributedDataParallel has *buckets* (`bucket_cap_mb=25`).
-#
-# Why not everything in one? Because the backward pass computes the last layer's gradients first. They could be under way while the first layers are still computing; a single bucket must wait for all.
+# The bytes are the same, but the latencies are paid more or less often. Therefore libraries put gradients together, which is called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new
+# round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one, because the backward pass computes
+# the last layer's gradients first, and these can be under way while the first layers are still computing.
 #
 # ResNet-50 has 161 gradients, 102 MB. Take Goyal et al. 2017: 120 ms of backward. We assume that the gradients become ready one after the other at equal distances, 64 ranks, a link of 10 Gbit/s with 50 us, and
 # a library that takes the fastest way: of ring and tree; or of ring, tree and halving.
@@ -623,13 +647,37 @@ settle("05-buckets", best)
 # of 25 MiB lies in a flat valley. With other ranks and links another size is best; in the lab you look for it. The pass itself ends after 120 ms, so 50 ms are not hidden: the network needs 161 ms for these bytes, whatever the buckets.
 # </details>
 #
+# ## Compute against bytes
+#
+# Whether buckets can hide the messages depends on the machine. The backward pass of a large transformer with $P$ weights over $T$ tokens takes about $4PT$ operations on each rank, while a ring sends nearly $4P$ bytes of gradients
+# in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). The cell takes machines of today at 40 % of their peak and 80 % of their
+# links' rates.
+
+# %%
+from manyhands.simulate import machines
+
+print("                       tokens that each rank needs, if the ranks of a node")
+print("machine              sum together, over all links   sum apart, over one each")
+for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
+    kind = machines.named(name, reached=0.8)
+    inside, between = kind.machine.inside[1], kind.machine.between[1]
+    links, gpus = kind.machine.links_per_node, kind.machine.ranks_per_node
+    together, apart = min(inside, links * between), between * links / gpus
+    print(f"{name:<16}{0.4 * kind.flops_per_s / together:>35,.0f}"
+          f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
+
+# %% [markdown]
+# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU. If the GPUs of a node split each layer (unit 15), each sums with its counterparts in the other nodes over a single link, and about ten thousand are
+# needed. With fewer, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us in NCCL's own table
+# ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+#
 # ## When to use it, and what it costs
 #
-# **Use the model** to choose: ring or tree, one server or four, a larger bucket, a faster network. It takes a minute to measure, and it is right about the order long before it is right about the milliseconds. Use it to
-# *notice* as well: what takes three times as long as predicted has a reason.
+# **Use the model** to choose between ring and tree, one server and four, a larger bucket and a faster network, and to *notice* that something takes three times as long as predicted. It takes a minute to measure, and it is right about the
+# order long before it is right about the milliseconds.
 #
-# **Do not use it** for a promise in milliseconds. It knows no messages that share a wire, no slow rank, no adding up, no second latency for "ready". A library does not always use the
-# algorithm that you think of: NCCL chooses by size and wiring, gloo takes a ring for an all-reduce of any size.
+# **Do not use it** to promise milliseconds, because it knows no messages that share a wire, no slow rank, no adding up, and no second latency for "ready". A library may also choose a different algorithm: NCCL does so by size and
+# wiring, while gloo takes a ring for an all-reduce of any size.
 
 # %% [markdown]
 # > **On GPUs.** A call returns when it is *enqueued*: a clock around it measures that, and nothing else. Call `torch.cuda.synchronize()` before each look at the clock, or use `torch.cuda.Event`s.
@@ -638,7 +686,7 @@ settle("05-buckets", best)
 
 # %% [markdown]
 # **The three most common mistakes.** *Only the sending is timed:* `send` returns when the message has been handed over, and a GPU call before anything has happened. *Errors in seconds:* the largest messages decide alone, and the
-# latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring. The lab knows all of them.
+# latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring.
 #
 # ## What has aged
 #
@@ -656,11 +704,12 @@ settle("05-buckets", best)
 # ## What you can say now
 #
 # * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* rounds times latency, plus bytes by bandwidth. Ring $2(p-1)(\alpha + n/(pB))$, tree $2\lceil\log_2 p\rceil(\alpha + n/B)$, halving $2\log_2 p\,\alpha + 2\frac{p-1}{p}n/B$, one server $2(\alpha + (w-1)\,o + w\,n/B)$.
+# * *Predict:* a collective takes its rounds times the latency, plus the busiest link's bytes by the bandwidth (table in *Four all-reduces*).
 # * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds. Count the links of a node.
-# * *The crossing* lies at $\alpha B$ times a number that, for many ranks, grows like $p/\log_2 p$ (it drops just above each power of two); for 2 and 3 ranks there is none.
-# * *The model assumes* links that do not disturb each other. On one machine with few cores they do. And it knows one latency a round: a library that asks before it sends pays two.
-# * *Buffers* save latencies, *several* buffers save waiting; how many are best, depends on the algorithm too.
+# * *The crossing* of ring and tree moves to larger messages with $\alpha B$ and with the number of ranks. For 2 and 3 ranks there is none.
+# * *The model assumes* links that do not disturb each other and one latency a round. On one machine with few cores links do, and a library that asks before it sends pays two latencies.
+# * *Buffers* save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
+# * *Compute against bytes:* a rank needs $F/B$ tokens in a step to hide its gradients.
 #
 # **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 for 1024 ranks.
 #
@@ -672,6 +721,7 @@ settle("05-buckets", best)
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # H. Mikami et al. 2018, *Massively Distributed SGD: ImageNet/ResNet-50 Training in a Flash*, [arXiv 1811.05233](https://arxiv.org/abs/1811.05233), for two levels.
+# J. Austin et al. 2025, *How to Scale Your Model*, [chapter on training](https://jax-ml.github.io/scaling-book/training/), for the tokens that hide the gradients.
 # NVIDIA, [nccl-tests: performance](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), for algbw and busbw.
 # S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
 

@@ -7,10 +7,12 @@
 # * start an all-reduce from inside the backward pass, and show on a timeline what that saves;
 # * predict how many messages a step sends, with buckets and with `no_sync`;
 # * say which rank sees which sample when the data does not divide, and what an unused parameter does;
+# * make leaving a loop one decision of all ranks, and give each rank its own data without a sampler;
 # * read a profiler's trace of your own step: where the all-reduce is, and whether the step waits for its input;
+# * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names;
 # * start a training as a job: on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
-# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 40. **Ranks:** 4, on 2 nodes. There is a marked place to stop in the middle.
 
 # %% [markdown]
 # ## Four ranks
@@ -343,9 +345,12 @@ for step in range(3):
 # In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket, whatever their size. Then it cuts, by the limits
 # above: 330 numbers are the last layer (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
 #
-# Three switches help with large models. `gradient_as_bucket_view=True` makes `grad` a view into the buckets, which saves a copy of all gradients. `static_graph=True` promises that every step uses the
+# <details><summary>Three switches for large models</summary>
+#
+# `gradient_as_bucket_view=True` makes `grad` a view into the buckets, which saves a copy of all gradients. `static_graph=True` promises that every step uses the
 # same parameters in the same way. `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)` sends half the bytes. It keeps two to three digits of each gradient, and the ranks also *add* in bf16, so
 # the error grows with their number: along a chain of 8 ranks we found a median error of 0.3 %, along 512 ranks 2 %. (The hook is experimental, and its documentation asks for NCCL.)
+# </details>
 #
 # ## no_sync: four micro-batches, one exchange
 #
@@ -431,6 +436,52 @@ def orders():
 settle("06-set-epoch", orders)
 
 # %% [markdown]
+# A stream (`IterableDataset`) has no sampler. Every worker of every rank reads all of it, unless it deals out its rows itself:
+
+# %%
+# %%px
+from torch.utils.data import (DataLoader, Dataset, IterableDataset, get_worker_info,
+                              random_split)
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        worker = get_worker_info()  # None if num_workers=0
+        first = rank * worker.num_workers + worker.id
+        return iter(range(first, 16, world_size * worker.num_workers))
+
+print([int(row) for row in DataLoader(Stream(), batch_size=None, num_workers=2)])
+
+# %% [markdown]
+# Seeds need care in both directions. If each rank calls `random_split` with its own seed, one rank tests on what another one has trained on. But with the same seed, the workers of all ranks draw the same noise and crops:
+
+# %%
+# %%px
+def trained_and_tested(generator):
+    train, test = random_split(range(100), [80, 20], generator=generator)
+    parts = [None] * world_size
+    dist.all_gather_object(parts, (set(train.indices), set(test.indices)))
+    return len(set.union(*(train for train, _ in parts))
+               & set.union(*(test for _, test in parts)))
+
+class Noise(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return torch.rand(1).item()
+
+def first_noise(generator):
+    return next(iter(DataLoader(Noise(), num_workers=1, generator=generator))).item()
+
+own, common = (torch.Generator().manual_seed(number) for number in (rank, 0))
+print(f"of 100 samples tested and trained on: {trained_and_tested(own)}, with one seed "
+      f"{trained_and_tested(common)};",
+      f"noise with one seed {first_noise(torch.Generator().manual_seed(0)):.3f},",
+      f"with own seeds {first_noise(torch.Generator().manual_seed(rank)):.3f}")
+
+# %% [markdown]
+# So split with one seed, and give each rank's `DataLoader` a generator with its own seed.
+#
 # ## A parameter that nobody used
 #
 # DDP sends a bucket when all its gradients are there. A branch that the forward pass did not go through gives none. In the model below, one bucket holds
@@ -468,6 +519,58 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 # %% [markdown]
 # If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
 # part with zeros.
+#
+# The reverse gives no error. DDP's constructor puts hooks on the parameters that require a gradient at that moment, so a layer that you unfreeze later is never averaged. Wrap the model again when you unfreeze it.
+#
+# ## Leaving the loop is one decision
+#
+# No rank may decide alone to stop early, to skip a batch, or to end an epoch, because the others would wait for it in their next backward pass. A decision needs a number that all ranks have in common.
+#
+# **Predict.** On rank 2, the loss of a batch is NaN. On which ranks is the averaged gradient finite?
+
+# %%
+predict("06-nan", "On rank 2 of 4, the loss is NaN. Where is the averaged gradient finite?",
+        ["on all", "on all but rank 2", "on none"])
+
+# %%
+# %%px
+ddp = DistributedDataParallel(network(seed=0))
+loss = loss_of(ddp, mine) * (float("nan") if rank == 2 else 1)
+loss.backward()
+norm = nn.utils.get_total_norm([parameter.grad for parameter in ddp.parameters()])
+print(f"loss finite: {loss.isfinite().item()}, "
+      f"averaged gradient finite: {norm.isfinite().item()}")
+
+# %%
+def finite_on():
+    ranks = sum(cluster.pull("norm.isfinite().item()"))
+    return {0: "on none", 3: "on all but rank 2", 4: "on all"}[ranks]
+
+settle("06-nan", finite_on)
+
+# %% [markdown]
+# So skip a step by the averaged gradient, because all ranks see the same one, and not by the rank's own loss. Where no common number exists, an all-reduce makes one. Here two ranks have a batch more than the others, and
+# all train as long as every rank has one:
+
+# %%
+# %%px
+def train_together(batches):
+    steps = 0
+    while True:
+        everyone = torch.tensor(int(steps < batches), device=device)
+        dist.all_reduce(everyone, op=dist.ReduceOp.MIN)  # 1 if every rank has a batch
+        if not everyone:
+            return steps
+        loss_of(ddp, mine).backward()
+        ddp.zero_grad()
+        steps += 1
+
+print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
+
+# %% [markdown]
+# Early stopping needs the same, and so does `ReduceLROnPlateau`, which otherwise lowers each rank's rate after a different epoch. On GPUs, `if not everyone` waits for the GPU, so decide once in many steps.
+#
+# > **A good place to stop.** The second half is about the job around a step. With a new kernel, select the next cell first, and choose *Run*, *Run All Above Selected Cell*.
 
 # %% [markdown]
 # ## A trace of your own step
@@ -482,7 +585,7 @@ import tempfile
 import time
 
 from torch.profiler import profile, record_function
-from torch.utils.data import DataLoader, Dataset
+
 class SlowRows(Dataset):
     def __len__(self):
         return 6 * 32
@@ -577,6 +680,58 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 # </details>
 
 # %% [markdown]
+# ## torch.compile
+#
+# A compiled backward pass is a single operation for autograd, so its hooks may run only after its end ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). Therefore the compiler makes a separate graph for each of
+# DDP's buckets. Our backend counts the graphs and compiles nothing, so that you need no compiler.
+
+# %%
+# %%px
+import logging
+
+torch._logging.set_logs(dynamo=logging.ERROR)  # no remarks on what is not compiled
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = wide()
+
+    def forward(self, x):
+        return self.layers(x)
+
+def count(graph, inputs):
+    graphs.append(graph)
+    return graph.forward
+
+def in_ddp(model):
+    return DistributedDataParallel(model, bucket_cap_mb=2)
+
+def compiled_in_place():
+    model = in_ddp(Wide())
+    model.compile(backend=count)
+    return model
+
+ways = {"compile(DDP(model))": lambda: torch.compile(in_ddp(Wide()), backend=count),
+        "DDP(compile(model))": lambda: in_ddp(torch.compile(Wide(), backend=count)),
+        "DDP(model).compile()": compiled_in_place}
+graphs = []
+for name, way in ways.items():
+    graphs.clear()
+    torch.compiler.reset()
+    compiled = way()
+    compiled(inputs).square().mean().backward()
+    if rank == 0:
+        print(f"{name:<21} {len(graphs)} graphs,", next(iter(compiled.state_dict())))
+
+# %% [markdown]
+# All three are cut (1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB). What differs are the names in a checkpoint, so a file from one way cannot be loaded in another one. Save the state of the inner `model`,
+# which you had before you wrapped it, or compile in place.
+#
+# <details><summary>Is your model compiled at all?</summary>
+#
+# We wrap a class, because PyTorch 2.13 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs.
+# </details>
+#
 # ## The same weights as one process
 #
 # Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
@@ -630,6 +785,9 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 # The mean of four means lets a row of a shard of 62 count 63/62 times as much as one of a shard of 63. That is little, and no error is raised. The right loss of a
 # rank is the sum over its rows, divided by all 250; times 4, because DDP divides the sum of the gradients by 4. Weight decay is in the optimiser, after the
 # average: there it counts once.
+#
+# Gradient accumulation has the same trap, and language models make it large, because micro-batches hold different numbers of tokens. A mean over each micro-batch lets the tokens of a short one count more. Sum the losses, and divide
+# by the number of tokens in all micro-batches of all ranks. Several libraries had this wrong until 2024 (for example [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
 # </details>
 #
 # ## From cells to scripts: spawn and torchrun
@@ -655,8 +813,13 @@ print(done.stdout or done.stderr, end="")
 # * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
 #   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
 #
+# <details><summary>A number of nodes that changes</summary>
+#
 # The second one also takes `--nnodes 2:4 --max-restarts 3`. Then nodes may be lost and join again, except the host of the endpoint: it holds the rendezvous, and the job ends with it (unit 18). After each change
-# all ranks start anew from the last checkpoint. (Without restarts, the default, a job ends with its first rank that fails.) On Slurm, `srun` runs torchrun on each node, as in
+# all ranks start anew from the last checkpoint. (Without restarts, the default, a job ends with its first rank that fails.)
+# </details>
+#
+# On Slurm, `srun` runs torchrun on each node, as in
 # [scripts/06_train.sbatch](scripts/06_train.sbatch), and you complete a similar one in the lab. Here both nodes are emulated.
 
 # %%
@@ -690,10 +853,28 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 6. All ranks load before they train: DDP's constructor would give them rank 0's weights, but not its momentum.
 # 7. `destroy_process_group()` at the end, on all ranks.
 #
-# <details><summary>What all ranks must call together, although it does not look like it</summary>
+# Some calls need all ranks, although they do not look like it. A trace reveals them: the forward pass of a DDP model with batch norm sends buffers, even in evaluation without gradients.
+
+# %%
+# %%px
+def messages_of(call):
+    with profile() as trace, torch.no_grad():
+        call()
+    return sorted({event.name for event in trace.events()
+                   if event.name.startswith(("gloo:", "nccl:"))})
+
+ddp = DistributedDataParallel(nn.Sequential(nn.Linear(64, 10),
+                                            nn.BatchNorm1d(10)).to(device)).eval()
+of_ddp = messages_of(lambda: ddp(x[mine]))
+of_module = messages_of(lambda: ddp.module(x[mine]))
+if rank == 0:
+    print(f"ddp(x): {of_ddp}, ddp.module(x): {of_module}")
+
+# %% [markdown]
+# <details><summary>What all ranks must call together</summary>
 #
 # * **The forward of a DDP model with buffers** (batch norm) broadcasts them. If rank 0 validates alone through `ddp`, it waits for ranks that never arrive. Therefore, validate on all ranks, or through `ddp.module`.
-# * **Leaving a loop** is one decision of all ranks. If each rank stops early by its local loss, or skips a batch whose loss is not finite, some ranks leave and the others wait in their next backward. Sum the losses, or a flag, with `all_reduce`, and let every rank decide by the sum.
+# * **Leaving a loop** is one decision of all ranks, as shown above.
 # * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU with NCCL, and a tensor in them is unpickled on the GPU of its sender. Therefore, move such tensors to the CPU first.
 # * **Gathering a sharded state**, such as `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16), needs every rank, even if only rank 0 saves the result.
 # </details>
@@ -720,12 +901,33 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # Yes, to the last digit shown: resumed or not, with two ranks or with four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same
 # 64 rows, however many ranks there are.)
 #
+# <details><summary>Lightning, and a job of full size</summary>
+#
 # **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
 # DDP inside, and ends with the same weights as one process (2e-16 apart; a test holds it). In a terminal, in `work/`: `python scripts/06_lightning.py`.
 # It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`). And at full size: [scripts/06_dogs.py](scripts/06_dogs.py) trains
 # EfficientNet-B2 on Stanford Dogs, if you have the photos.
+# </details>
+#
+# <details><summary>When is DDP not enough?</summary>
+#
+# In float32 with Adam, each rank holds 16 bytes for a parameter: 4 for the weight, 4 for the gradient, and 8 for two moments. DDP's buckets add 4, unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion
+# parameters, before the first activation. More GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, and sends 1.5 times as many bytes in a step. If only the activations do not fit,
+# accumulate smaller micro-batches or recompute activations (unit 14) first, and stay with DDP.
+# </details>
+#
+# <details><summary>One rank is slow, or all of them are: how do you see it?</summary>
+#
+# An all-reduce ends when the last rank has arrived, so a step takes equally long on all ranks, and the slow rank is the one that *waits least*. Measure forward and backward on each rank inside `no_sync`, on GPUs with `torch.cuda.synchronize()` before each look at the
+# clock, and compare the times with `all_gather_object`. In the traces of two ranks, the slower one has the shorter all-reduces.
+#
+# If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the operations that the model itself needs in a second, about 6 for each parameter and token, and divide
+# them by the peak of the GPUs ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)). Unit 19 computes it.
+# </details>
 #
 # ## Why not nn.DataParallel
+#
+# <details><summary>Six differences</summary>
 #
 # | | DataParallel | DistributedDataParallel |
 # |---|---|---|
@@ -738,6 +940,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # So even on one machine PyTorch advises to use DDP
 # ([documentation of DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)).
+# </details>
 #
 # ## What you can say now
 #
@@ -745,6 +948,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
 # * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
 # * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
+# * *Leaving a loop* is decided by a number that all ranks have in common, and so is a lower rate.
+# * *torch.compile* makes a graph for each bucket, and changes the names in a checkpoint unless it compiles in place.
 # * *A trace* shows the all-reduces on their own threads, and an `input` bar where a step waits for its data.
 # * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.
 # * *A job* sets its device first, shuffles by epoch, clips averages, saves on rank 0, loads everywhere.
@@ -762,7 +967,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #   sends buffers at the start, the old one does not.
 # </details>
 #
-# **Now the lab:** write DDP from hooks, find a bug, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
+# **Now the lab:** write DDP from hooks, repair two loops, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
 # same ideas in another library; unit 16 shards what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),

@@ -7,6 +7,7 @@
 # * train on several workers with a loop of your own and with `Model.fit`, with the loss scaled right;
 # * say which worker sees which sample under each auto-shard policy;
 # * say what the other workers get when one does not come, or dies, and how the training goes on;
+# * start two workers side by side on one machine, each with half of its GPUs;
 # * say what only the chief does, and what all workers must do together.
 #
 # **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 30. **Ranks:** 2, on 2 nodes.
@@ -228,7 +229,8 @@ settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 # `AUTO` has a trap. If the data is read from files, and there are fewer files than workers, it does *not* go over to `DATA`, although the documentation says so: in
 # TensorFlow 2.21 worker 0 raises `InvalidArgumentError`, and the others wait or get nothing. One file and two workers: choose `DATA`.
 #
-# With `strategy.distribute_datasets_from_function` you shard, mix and batch by yourself, by the batch of *one replica*: exercise 5 of the lab.
+# With `strategy.distribute_datasets_from_function` you shard, mix and batch by yourself, by the batch of *one replica*: exercise 5 of the lab. If reading and preparing the data is what limits the training, have many more files than workers, or move the preparation to
+# other machines ([tf.data service](https://www.tensorflow.org/api_docs/python/tf/data/experimental/service), not run here).
 #
 # ## Scale the loss
 #
@@ -273,9 +275,9 @@ def make_step(model, optimizer, mean):
 
 # %% tags=["setup"]
 # %%px --setup
-def train(mean):
+def train(mean, rate=track.RATE):
     with strategy.scope():
-        model, optimizer = network(), tf.keras.optimizers.SGD(track.RATE)
+        model, optimizer = network(), tf.keras.optimizers.SGD(rate)
     step = make_step(model, optimizer, mean)
     rows = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)
     batches = strategy.experimental_distribute_dataset(
@@ -283,28 +285,37 @@ def train(mean):
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
-# **Predict.** Once each worker takes `tf.reduce_mean`, over its own rows. How many times too large is the loss of the first step?
+# The usual mistake is `tf.reduce_mean` over the worker's own rows. Two such means are added up, so the gradient of the data is twice too large.
+#
+# **Predict.** Someone notices this and halves the learning rate. Are the weights at the end the weights of one process again?
 
 # %%
-predict("07-loss", "Two workers, reduce_mean: how many times too large is the first loss?",
-        unit="times", within=0.05)
+predict("07-half-rate",
+        "Two workers, reduce_mean and a penalty: does half the rate repair the weights?",
+        ["yes", "no"])
 
 # %%
 # %%px
 model, right = train(lambda each: tf.nn.compute_average_loss(each,
                                                              global_batch_size=track.ROWS))
 far["MultiWorkerMirroredStrategy, own loop"] = distance(model)
-wrong_model, wrong = train(tf.reduce_mean)
-print(f"sum / global batch: {right[0]:.4f} to {right[-1]:.4f}; mean of own rows: "
-      f"{wrong[0]:.4f} to {wrong[-1]:.4f}, weights {distance(wrong_model):.3f} apart")
+print(f"sum / global batch: loss {right[0]:.4f} to {right[-1]:.4f}, weights of one "
+      f"process, to 1e-12: {distance(model) < 1e-12}")
+halved = 0.0
+for rate in (track.RATE, track.RATE / 2):
+    model, losses = train(tf.reduce_mean, rate)
+    halved = distance(model)
+    print(f"mean of own rows, rate {rate}: loss {losses[0]:.4f} to {losses[-1]:.4f}, "
+          f"weights {halved:.3f} apart")
 
 # %%
-settle("07-loss", lambda: cluster.pull("float(wrong[0] / right[0])")[0])
+settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Two means, added up: twice the loss, and twice the gradient (not quite in the printed number, which has the penalty in it, once in both). On eight workers, eight times.
+# The mean makes the gradient of the data twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate repairs the one and makes the other half as strong. With Adam, halving the rate
+# is wrong in a different way: Adam divides by the size of the gradient, so a factor of two hardly changes its steps. On eight workers the factor is eight.
 # </details>
 #
 # ## Model.fit
@@ -445,7 +456,42 @@ folder.cleanup()
 # taken back with a warning can save at the warning. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its documentation says that it works
 # on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each step through its `run`. Neither of the two was run here.
 #
-# On a real cluster somebody must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
+# ## Two launchers side by side
+#
+# To try two workers you do not need two machines. A shell script can start both on one machine and give each of them half of the GPUs, so that the machine looks like two nodes. This is the main part of
+# [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
+#
+# ```bash
+# export TF_CONFIG=...                                         # the same list of workers, and the index
+# CUDA_VISIBLE_DEVICES=0,1 python 07_train.py FOLDER &         # index 0, in the background
+# first=$!
+# CUDA_VISIBLE_DEVICES=2,3 python 07_train.py FOLDER &         # index 1
+# second=$!
+# trap 'kill $first $second' EXIT
+# wait -n && wait $first && wait $second                       # until both have ended, or until one has failed
+# ```
+#
+# Each worker numbers the GPUs that it sees from 0. The script also takes two free ports. Its last lines matter if a worker fails before it has met the other one, for example at an import. The other worker would then wait in the background and keep its GPUs.
+
+# %%
+import os
+import subprocess
+import sys
+
+folder = tempfile.TemporaryDirectory(prefix="manyhands-")
+# so that `python` in the script is this kernel's
+path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
+done = subprocess.run(["bash", "scripts/07_halves.sh", folder.name], text=True, timeout=300,
+                      capture_output=True, env={**os.environ, "PATH": path})
+print(*sorted(line for line in done.stdout.splitlines() if line.startswith("worker")),
+      f"exit code {done.returncode}", sep="\n")
+folder.cleanup()
+
+# %% [markdown]
+# For a training run on one machine, `MirroredStrategy` (unit 02) does the same in one process. Two launchers side by side are for trying out what will run on two machines. In PyTorch, the two lines of the script are two
+# `torchrun --nnodes 2 --node-rank 0` (and `1`) `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py` (unit 06).
+#
+# On a real cluster, something must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
 # `SLURM_PROCID`. (`tf.distribute.cluster_resolver` has resolvers for Slurm and Kubernetes, too.)
 #
 # ## What it costs
@@ -477,7 +523,8 @@ print(f"a step on two workers: "
 # **Use it** when a model fits on one device, training on one machine takes too long, and you are at home in TensorFlow. The code is that of `MirroredStrategy`; only `TF_CONFIG` is new.
 #
 # **Do not use it** when one machine is enough (`MirroredStrategy` needs no network); when machines come and go (unit 18), or differ in speed, since the slowest one sets the pace (units 08
-# and 09); or when the model does not fit on one device (units 12 to 16). For new work in PyTorch or JAX, take their own systems: unit 06.
+# and 09); or when the model does not fit on one device (units 12 to 16). For new work in PyTorch, take DDP (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
+# ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024).
 #
 # **The three most common mistakes.** A `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds: at best one worker raises `ValueError` (its
 # `task_id` exceeds the maximum), and the others wait without a word. A loss divided by the number of the worker's own rows. Something that only one worker does: an order of the data of its

@@ -178,15 +178,14 @@ settle("08-sync", same)
 #
 # ## The server's link
 #
-# Every worker pushes all gradients to the server, and pulls all weights. All of it goes over the server's one link.
+# Every worker pushes all gradients to the server, and pulls all weights. All of it goes over the server's one link. With several servers, each keeps a part of the weights, so the bytes are spread over their links.
 #
-# **Predict.** How many bytes come in at the server in a step, with four workers, if the weights have $S$ bytes? How many does a rank of a ring all-reduce receive (unit 04)? And with 16?
+# **Predict.** Two workers train with one server, then with two and with four. What happens to the bytes on the busiest link of all, when there are four servers instead of two?
 
 # %%
-predict("08-server", "Four workers, one server: how many S come in at the server?",
-        unit="S", within=0.01)
-predict("08-ring",
-        "A ring all-reduce of four: how many S come in at a rank?", unit="S", within=0.01)
+predict("08-four-servers",
+        "Two workers, four servers instead of two: the busiest link of all carries ...",
+        ["half as much", "a little less", "just as much"])
 
 # %% tags=["setup"]
 # %%px --setup
@@ -213,6 +212,7 @@ links = {"1 server": {p: busiest_link(lambda: step_of([0], p)) for p in (2, 3, 4
          "2 servers": {p: busiest_link(lambda: step_of([0, 1], p)) for p in (2, 3, 4)},
          "w servers": {p: busiest_link(lambda: step_of(list(range(p)), p)) for p in (2, 3)},
          "all-reduce": {p: busiest_link(lambda: all_reduce(p)) for p in (2, 3, 4)}}
+for_two = {s: busiest_link(lambda: step_of(list(range(s)), 2)) for s in (1, 2, 4)}
 
 # %%
 from manyhands.plots.collectives import busiest, busiest_table
@@ -228,14 +228,23 @@ busiest(links, formulas, words=words, title="bytes on the busiest link: paramete
                                             "and all-reduce")
 
 # %%
-settle("08-server", lambda: links["1 server"][4])
-settle("08-ring", lambda: links["all-reduce"][4])
+for_two = cluster.pull("for_two")[0]
+print("2 workers, bytes on the busiest link by number of servers:",
+      ", ".join(f"{s}: {part:.2f}" for s, part in for_two.items()))
+
+# %%
+def compared():
+    ratio = for_two[4] / for_two[2]
+    return ("just as much" if ratio > 0.99 else "a little less" if ratio > 0.6
+            else "half as much")
+
+settle("08-four-servers", compared)
 
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Lines are formulas, marks are what the ledger saw. One server's link carries $w S$ each way for $w$ workers: with each worker that joins, all get slower. Two servers halve the slope, they do not bend it. With as many servers as workers every link
-# carries $S$ each way, however many there are. The ring carries nearly $2S$ each way, but uses both directions at once; here pull comes after push, so in time the two are about equal.
+# Lines are formulas, marks are what the ledger saw. One server's link carries $w S$ each way for $w$ workers, so all get slower with each worker that joins. Two servers halve the slope, but they do not bend it. With as many servers as workers, every link
+# carries $S$ each way, however many there are. More servers do not help then, because each worker's own link still carries all of $S$. The ring carries nearly $2S$ each way, but it uses both directions at the same time. Here the pull comes after the push, so in time the two are about equal.
 #
 # That is no accident. Put a server on each worker's machine: then a push is a reduce-scatter, and a pull is an all-gather. Together they are an all-reduce.
 # </details>
@@ -285,7 +294,24 @@ settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 # %% [markdown]
 # **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: for these
 # parameter servers are still used. A worker then pushes and pulls only the rows that its batch has met, which an all-reduce of the whole table cannot do. Or the tables are cut over the workers' own GPUs, and the rows are
-# exchanged by an all-to-all (TorchRec): servers and workers in one.
+# exchanged by an all-to-all (TorchRec), so that servers and workers are the same processes.
+#
+# In such tables, some rows are *hot*, because a few words, products or people are in most batches. Four workers draw 512 ids each, from a table of 8192 rows on four servers, in which small ids are frequent:
+
+# %%
+import numpy as np
+
+draw = np.random.default_rng(0)
+batches = (draw.zipf(1.2, (4, 512)) - 1) % 8192
+once = np.concatenate([np.unique(batch) for batch in batches])
+for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
+    for rule, server in (("ranges of 2048 rows", ids // 2048), ("in turn", ids % 4)):
+        print(f"{name:<20}, rows dealt {rule:<19}: pulled from the four servers",
+              np.bincount(server, minlength=4).tolist())
+
+# %% [markdown]
+# So a worker pulls each row once for a batch, and adds up the gradients of a row before it pushes them. Rows are dealt in turn or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they
+# become a little stale (Miao et al. 2022).
 #
 # ## An asynchronous server
 #
@@ -447,8 +473,6 @@ settle("08-updates", updates)
 # and the chief's program loads the last checkpoint, which it is the chief's duty to save. If the chief is lost, the training stops until it is started again, from a checkpoint, too.
 
 # %%
-import numpy as np
-
 with np.load(f"{folder.name}/weights.npz") as saved:
     theirs = track.distance([saved[name] for name in saved], track.one_process()[0])
 folder.cleanup()
@@ -539,7 +563,7 @@ except ValueError as error:
 # * *Push and pull:* gradients to those who keep the weights, weights back. A synchronous server takes from all, then gives to all; an asynchronous one answers at once.
 # * *One process:* the synchronous one ends with its weights, up to rounding. The asynchronous one uses stale gradients.
 # * *The link:* $wS$ each way with one server, $wS/s$ with s of them. More than w servers do not help: a worker's own link carries $S$. Push and pull that overlap take half the time.
-# * *Cutting:* by bytes, not by number; large variables by rows.
+# * *Cutting:* by bytes, not by number; large variables by rows. Hot rows are pulled once for a batch, and dealt in turn.
 # * *TensorFlow:* the chief schedules functions on workers, variables live on servers. A lost worker's work goes to another one.
 # * *Old names:* see the table.
 # * *Three mistakes:* the decay on each worker; variables dealt by number; an answer before all have pushed.
@@ -549,6 +573,7 @@ except ValueError as error:
 # **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS, [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).
 # M. Li et al. 2014, *Scaling distributed machine learning with the parameter server*, OSDI, [paper](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu).
 # Y. Jiang et al. 2020, *A unified architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters*, OSDI, [paper](https://www.usenix.org/conference/osdi20/presentation/jiang).
+# X. Miao et al. 2022, *HET: scaling out huge embedding model training via cache-enabled distributed framework*, VLDB, [arXiv 2112.07221](https://arxiv.org/abs/2112.07221).
 # TensorFlow, [Parameter server training](https://www.tensorflow.org/tutorials/distribute/parameter_server_training).
 
 # %%

@@ -5,12 +5,13 @@
 #
 # * measure how old gradients are when they are applied, and say how old they must be on average;
 # * replay an asynchronous run exactly, from a list of versions;
-# * give the largest learning rate that a delay allows, derive it, and say what momentum makes of it;
+# * give the largest learning rate that a delay allows, derive it, and say what momentum and Adam make of it;
 # * bound the age of gradients with a barrier, and say what that bound promises;
 # * say how long a step takes if some machines are backups, and choose how many;
+# * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does;
 # * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
 #
-# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4.
+# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 30. **Ranks:** 4. There is a marked place to stop in the middle.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
@@ -362,6 +363,73 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # That is one reason why asynchronous training can work: where the noise of small batches demands a rate far below what is stable without delay, a delay costs little. At a rate near the limit it costs everything.
 # </details>
 #
+# ## Adam and old gradients
+#
+# Adam divides each gradient by a running average of its size, so the length of a step depends on the rate and hardly on the gradient.
+#
+# **Predict.** One weight and the loss $w^2/2$ again, Adam with a rate of 0.1, and a delay of 4. What do the swings of the weight do?
+
+# %%
+predict("09-adam",
+        "Loss w^2/2, Adam at a rate of 0.1, a delay of 4: what do the swings do?",
+        ["die out", "stay, at a limited size", "grow without limit"])
+
+# %%
+def adam(delay, rate, updates):
+    """The weight after each update of Adam, with its usual averages, for the loss w^2/2."""
+    w, mean, square, first, second = [1.0] * (delay + 1), 0.0, 0.0, 1.0, 1.0
+    for _ in range(updates):
+        gradient = w[-1 - delay]
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient * gradient
+        first, second = 0.9 * first, 0.999 * second  # both averages began with 0
+        size = (square / (1 - second)) ** 0.5 + 1e-8
+        w.append(w[-1] - rate * mean / (1 - first) / size)
+    return w[delay:]
+
+print("largest weight before update    1000    5000   10000")
+for rate, delay in ((0.1, 0), (0.1, 1), (0.1, 4), (0.1, 8), (0.02, 4)):
+    weights = adam(delay, rate, 10000)
+    print(f"rate {rate:<4}, delay {delay}:              ",
+          *(f"{max(map(abs, weights[n - 300:n])):>7.2f}" for n in (1000, 5000, 10000)))
+
+# %%
+def swings_of_adam():
+    weights = list(map(abs, adam(4, 0.1, 10000)))
+    early, late = max(weights[700:1000]), max(weights[-300:])
+    return ("die out" if late < early / 10 else "grow without limit" if late > 10 * early
+            else "stay, at a limited size")
+
+settle("09-adam", swings_of_adam)
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# In the vicinity of the minimum the gradients become small, and Adam divides by their size. So its effective rate grows, until it exceeds the bound of the delay. Then the weight swings, the gradients become larger, and the effective rate falls again. The swing neither dies out nor
+# explodes. Its size grows with the rate and with the delay. The last line shows how treacherous this is: at a rate of 0.02 the weight has come to rest after 1000 updates, and swings later.
+# </details>
+#
+# On the network, each of two rates once more, a good one for fresh gradients and a fifth of it:
+
+# %%
+# %%px --ranks 0
+def replay_adam(delay, rate, updates=120):
+    versions, mean, square = [start], torch.zeros_like(start), torch.zeros_like(start)
+    for t in range(updates):
+        stale = gradient(versions[max(0, t - delay)], t)
+        mean, square = 0.9 * mean + 0.1 * stale, 0.999 * square + 0.001 * stale**2
+        size = (square / (1 - 0.999 ** (t + 1))).sqrt() + 1e-8
+        versions.append(versions[-1] - rate * mean / (1 - 0.9 ** (t + 1)) / size)
+    return versions[-1]
+
+for delay in (0, 1, 4, 8):
+    print(f"Adam, delay {delay}: objective after 120 updates",
+          ", ".join(f"{objective(replay_adam(delay, rate)).item():.3g} at rate {rate}"
+                    for rate in (0.01, 0.002)))
+
+# %% [markdown]
+# So Adam is no remedy for old gradients. As with SGD, a delay asks for a smaller rate.
+#
 # ## What the bound does not cover (optional)
 #
 # The formula is for a *constant* delay. Real delays change.
@@ -403,7 +471,11 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 #
 # Someone who may choose the age of each gradient can push the weight like a swing, always in time. In the limit of long delays the safe bound falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time): about 5 % less. Chance is not so mean: with ages drawn from 0 to 8, the weight comes to rest at twice the rate. So take the formula for what it is: the order of magnitude, and the way it falls with the delay.
 # </details>
-#
+
+# %% [markdown]
+# > **A good place to stop.** The first half was about gradients of any age. The second half bounds their age and drops slow workers. In a new kernel, run the cells from the top to this one, and go on here.
+
+# %% [markdown]
 # ## Bounded staleness
 #
 # A worker that is slow for long has very old gradients. **Stale synchronous parallel** puts a bound to that (Ho et al. 2013). The server counts each worker's finished steps, its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest one's. Else it waits. Bound 0 is lockstep, infinity no barrier.
@@ -529,6 +601,71 @@ plots.against_b(20, wait_s, steps)
 # A machine that is *always* slow is always dropped. If each machine has a shard of its own, the rows of that one never count: draw rows for all machines from all data, or give it less to do.
 
 # %% [markdown]
+# ## Talk rarely: local SGD and DiLoCo
+#
+# A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo* treats the average change of the weights as a
+# gradient. An **outer optimiser** takes a step with it, which is SGD with Nesterov momentum (Douillard et al. 2023). No rank runs ahead here, so both are synchronous, with rare communication.
+#
+# In this cell all four ranks are workers. Plain averaging is an outer step of rate 1 without momentum.
+
+# %%
+# %%px
+def train_rarely(alone, times, outer_rate=1.0, momentum=0.0):
+    """`times` averages, each after `alone` steps of this rank alone."""
+    w, velocity, ranks = start.clone(), torch.zeros_like(start), dist.get_world_size()
+    for turn in range(times):
+        own = w.clone()
+        for step in range(turn * alone, (turn + 1) * alone):
+            own = own - 0.5 * gradient(own, step * ranks + rank)
+        change = w - own
+        dist.all_reduce(change, group=wires)
+        change /= ranks
+        velocity = momentum * velocity + change
+        w = w - outer_rate * (change + momentum * velocity)  # Nesterov
+    return objective(w).item()
+
+for name, options in {"an average after each step, 15 steps": (1, 15),
+                      "an average after each step, 120 steps": (1, 120),
+                      "local SGD, 15 times 8 steps": (8, 15),
+                      "DiLoCo, 15 times 8 steps": (8, 15, 0.7, 0.9)}.items():
+    value = train_rarely(*options)
+    if rank == 0:
+        print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
+
+# %% [markdown]
+# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and our ranks draw their rows from the same data. The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
+# momentum of 0.9, AdamW inside and hundreds of steps between two averages.
+#
+# ## Old samples: asynchronous reinforcement learning
+#
+# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here the *sample* is
+# old, and not the gradient. The gradient of the expected reward needs answers of the newest policy $\pi$. An old sample, drawn with $\pi_{\text{old}}$, is corrected by its **importance weight** $\pi / \pi_{\text{old}}$.
+#
+# Take a policy that chooses one of three answers. There are so few that we can compute expectations exactly, instead of drawing samples:
+
+# %%
+def policy(scores):
+    return np.exp(scores) / np.exp(scores).sum()
+
+reward = np.array([0.0, 0.5, 1.0])
+old, new = policy(np.array([1.0, 0.0, 0.0])), policy(np.array([0.0, 0.0, 1.0]))
+
+def mean_gradient(drawn, weight):
+    """Of the expected reward, from answers with the probabilities `drawn`."""
+    of_log = np.eye(3) - new  # row a: the gradient of log new[a] with respect to the scores
+    return (drawn * weight * reward) @ of_log
+
+for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
+                            ("old samples, weighted", old, new / old),
+                            ("weights of at most 2", old, np.minimum(new / old, 2))):
+    print(f"{name:<22}", *(f"{part:>7.3f}" for part in mean_gradient(drawn, weight)),
+          f"  largest weight {np.max(weight):.2f}")
+
+# %% [markdown]
+# Without weights, old samples even change the sign of one component. With them the mean is exactly right. However, a large weight makes the gradient noisy, and the weight of a long answer is a product of one factor for each token. Therefore weights are
+# limited (PPO, Schulman et al. 2017; IMPALA, Espeholt et al. 2018), which makes the gradient a little wrong again, and the staleness of samples is bounded, as above.
+
+# %% [markdown]
 # > **On GPUs.** NCCL refuses a receive from anyone, and its collectives wait for all members: a server that takes what comes first, bounds or backups need messages over gloo, MPI or TCP, from the memory of the
 # > CPU. A clock around a gradient must wait for the GPU: `.cpu()` does it here, `torch.cuda.synchronize()` in general; without that it measures the launch.
 
@@ -540,7 +677,8 @@ plots.against_b(20, wait_s, steps)
 # | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet (Hogwild!, Recht et al. 2011: threads that write into one memory without locks); rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
 # | bounded staleness | speeds that change in turn | one worker that is always slow | waiting, and a server that counts |
 # | N + b | rare, long stragglers, many machines | few machines, or all equally slow | b machines' work is thrown away |
-# | local SGD | slow networks: each worker takes H steps alone, then all wait and average their weights (Stich 2019). DiLoCo, for training between sites, treats the average change as a gradient and takes an outer step with Nesterov momentum (Douillard et al. 2023) | a fast network | different weights from one process; H to be tuned |
+# | local SGD, DiLoCo | slow networks, training between sites | a fast network | different weights from one process; H to be tuned |
+# | old samples, weighted | reinforcement learning, where generating takes longer than training | supervised data, which does not age | noise, or a bias if the weights are limited |
 # | synchronous, all-reduce | nearly everything else | | the slowest sets the pace |
 #
 # ## What has aged
@@ -563,6 +701,8 @@ plots.against_b(20, wait_s, steps)
 # * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$ for plain SGD, just below $1.57 / ((d + \frac12) h)$; with momentum m it is at most $1 - m$ times that, as soon as there is a delay.
 # * *Bounded staleness:* who begins a step is at most `bound` ahead of the slowest; a gradient is at most $(W-1)(2\,\text{bound}+1)$ updates old.
 # * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
+# * *Rare communication:* local SGD averages weights, and DiLoCo takes an outer step with their change.
+# * *Old samples* get the importance weight $\pi / \pi_{\text{old}}$, within limits.
 # * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
 #
 # **Now the lab:** the log, the replay, the barrier, and the choice of b. Then unit 17 for the batch instead of the delay, and unit 18 for workers that die.
@@ -570,6 +710,8 @@ plots.against_b(20, wait_s, steps)
 # **References.** S. A. Levin, R. M. May 1976, *A note on difference-delay equations*, [Theor. Popul. Biol. 9(2)](https://doi.org/10.1016/0040-5809(76)90043-5).
 # J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*, [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4).
 # I. Mitliagkas et al. 2016, *Asynchrony begets Momentum*, [arXiv 1605.09774](https://arxiv.org/abs/1605.09774). S. U. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
+# W. Fu et al. 2025, *AReaL*, [arXiv 2505.24298](https://arxiv.org/abs/2505.24298). J. Schulman et al. 2017, *Proximal Policy Optimization Algorithms*, [arXiv 1707.06347](https://arxiv.org/abs/1707.06347).
+# L. Espeholt et al. 2018, *IMPALA*, [arXiv 1802.01561](https://arxiv.org/abs/1802.01561).
 # B. Recht et al. 2011, *Hogwild!*, [arXiv 1106.5730](https://arxiv.org/abs/1106.5730).
 # J. Dean et al. 2012, *Large Scale Distributed Deep Networks*, [NeurIPS 2012](https://proceedings.neurips.cc/paper/2012/hash/6aca97005c68f1206823815f66102863-Abstract.html).
 # Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*, [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).

@@ -8,7 +8,7 @@
 # * tell from what you see which edit is missing;
 # * adapt the learning rate to the number of ranks, and say when to touch the epochs;
 # * read Horovod's timeline, and say what fusion and compression do;
-# * say what Horovod is today, and what took its place.
+# * say what Horovod is today, and port a script to DistributedDataParallel line by line.
 #
 # **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 40. **Ranks:** 4, on 2 nodes.
 
@@ -408,9 +408,14 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 
 # %% [markdown]
 # The message has half the bytes of `float32`, and the sum three digits, fewer on many ranks, since each addition is rounded. That is often enough for gradients, as long as none of them *and none of their sums* is too
-# large or too small for 16 bits: two ranks that average 40,000 get infinity. So it goes with loss scaling. `hvd.Adasum` is another sum of gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs it wants a power of two of
-# ranks, and Horovod's guide advises 2 to 2.5 times the rate of one process, whatever their number. With NCCL it wants a power of two of *nodes*, averages inside each, and the rate is scaled by
+# large or too small for 16 bits. For example, two ranks that average 40,000 get infinity. So compression goes together with loss scaling.
+#
+# <details><summary>What Adasum is</summary>
+#
+# `hvd.Adasum` is a different way to combine gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs the number of ranks must be a power of two,
+# and Horovod's guide advises 2 to 2.5 times the rate of one process, whatever their number. With NCCL the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by
 # the GPUs of a node.
+# </details>
 #
 # Now the timeline. Your times are not these.
 
@@ -432,14 +437,19 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. *Above:* one by one, each waits for the thread's next look or two, 5 ms apart: most of the time is that, and not the bytes. In the
-# *negotiation* the ranks find out that all have it: only then may it go, since an all-reduce that one rank does not join waits for ever. So ranks may hand in their gradients in any order. A *new* tensor is told to rank 0, with its name, shape and type, by every rank. After that it is in the **response cache**: from the second step on the ranks
-# only combine a few bits, one for each known tensor. (The picture shows the third repetition.) *Below:* the tensors came together, were copied into the fusion buffer, and left in few messages.
+# Each row is a tensor. *Above*, the tensors go one by one, and each of them waits for the thread's next look or two, which are 5 ms apart. Most of the time is spent on that and not on the bytes. In the
+# *negotiation* the ranks find out that all of them have the tensor. It may leave only then, because an all-reduce that one rank does not join would wait forever. So ranks may hand in their gradients in any order.
+# *Below*, the tensors came together, were copied into the fusion buffer, and left in few messages. (The picture shows the third repetition.)
 #
-# DDP (unit 06) lays gradients into buckets, anew after its first step, then keeps them, and needs no negotiation. Horovod decides anew in every cycle.
+# DDP (unit 06) puts gradients into buckets and, after its first step, keeps them, so it needs no negotiation. Horovod decides again in every cycle.
 #
-# Three more switches. If a tensor waits for a rank longer than 60 s, the *stall inspector* says on rank 0 which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). `hvd.join()`: a rank that
-# has run out of rows goes on answering the others' all-reduces, with zeros. `backward_passes_per_step=k` adds up the gradients of `k` micro-batches before they are sent.
+# <details><summary>How the negotiation becomes cheap, and three more switches</summary>
+#
+# Every rank reports a *new* tensor to rank 0 with its name, shape and type. After that the tensor is in the **response cache**, so from the second step on the ranks only combine a few bits, one for each known tensor.
+#
+# If a tensor waits for a rank longer than 60 s, the *stall inspector* on rank 0 says which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With `hvd.join()`, a rank that
+# has run out of rows continues to answer the other ranks' all-reduces with zeros. `backward_passes_per_step=k` adds up the gradients of `k` micro-batches before they are sent.
+# </details>
 #
 # ## TensorFlow: the tape
 #
@@ -504,6 +514,71 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 
 # %% [markdown]
 # An optimiser of Keras makes its variables in its first step. If it has any (momentum), broadcast them **after the first step**, with the model's.
+#
+# ## One test, in eager and graph mode
+#
+# The pull request that brought the eager mode also changed Horovod's tests, so that one test function ran each case twice, first eagerly and then as a graph. Today `tf.function` makes the graph, and
+# `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a rate that grows by 0.1 in each step.
+
+# %% tags=["setup"]
+# %%px --setup
+import unittest
+
+def modes(function):
+    return {"eager": function, "graph": tf.function(function, autograph=False)}
+
+class StepTest(tf.test.TestCase):
+    def test_gradient(self):
+        w = tf.Variable(3.0)
+        def gradient(x):
+            with tf.GradientTape() as tape:
+                loss = x * w
+            tape = hvd_tf.DistributedGradientTape(tape, op=hvd_tf.Sum)
+            return tape.gradient(loss, [w])[0]
+        for mode, call in modes(gradient).items():
+            with self.subTest(mode=mode):
+                self.assertEqual(call(tf.constant(hvd_tf.rank() + 1.0)), 1 + 2 + 3 + 4)
+
+    def test_warmup(self):
+        def rate():
+            self.steps += 1  # a number of Python's
+            return tf.constant(0.1 * self.steps)
+        for mode, call in modes(rate).items():
+            self.steps = 0
+            with self.subTest(mode=mode):
+                self.assertAllClose([call() for _ in range(3)], [0.1, 0.2, 0.3])
+
+# %% [markdown]
+# **Predict.** In which mode does `test_warmup` fail?
+
+# %%
+predict("10-modes",
+        "TensorFlow: a rate comes from a Python counter. In which mode does its test fail?",
+        ["eager", "graph", "both", "neither"])
+
+# %%
+# %%px
+def failed(name):
+    result = unittest.TestResult()
+    StepTest(name).run(result)
+    failures = [test.params["mode"] for test, _ in result.failures + result.errors]
+    return {0: "neither", 2: "both"}.get(len(failures), *failures[:1])
+
+print(f"test_gradient fails in: {failed('test_gradient')}; test_warmup fails in: "
+      f"{failed('test_warmup')}")
+
+# %%
+settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
+
+# %% [markdown]
+# <details><summary>Why?</summary>
+#
+# TensorFlow runs the Python code of a `tf.function` only while it traces the graph, which happens once here. The graph then contains 0.1 as a constant, and the counter does not move any more. So a number that changes from step to step must be a
+# tensor or a `tf.Variable`. The all-reduce passes in both modes, because it is an operation of the graph.
+#
+# Such tests call collectives, so all ranks must run them in the same order. If an assertion fails on one rank before a collective, the other ranks wait in it. Horovod's [own tests](https://github.com/horovod/horovod/blob/master/test/parallel/test_tensorflow.py) have a version
+# for the CPU and a version for the GPU, which is skipped where there is no GPU.
+# </details>
 #
 # ## Keras: callbacks
 #
@@ -610,6 +685,36 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
                          for system in systems}))
 
 # %% [markdown]
+# ## From Horovod to DistributedDataParallel, line by line
+#
+# Most people who meet Horovod today have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move:
+#
+# | Horovod | PyTorch's own |
+# |---|---|
+# | `horovodrun -np 4 python train.py` | `torchrun --nproc-per-node 4 train.py` |
+# | `hvd.init()`, `hvd.shutdown()` | `dist.init_process_group("nccl")` (`"gloo"` on CPUs), `dist.destroy_process_group()` |
+# | `hvd.rank()`, `hvd.size()` | `dist.get_rank()`, `dist.get_world_size()` |
+# | `hvd.local_rank()` | `int(os.environ["LOCAL_RANK"])` |
+# | `hvd.broadcast_parameters(model.state_dict(), 0)` | `model = DistributedDataParallel(model)`: its constructor sends rank 0's parameters and buffers |
+# | `hvd.DistributedOptimizer(optimiser, ...)` | the plain optimiser; the wrapped module all-reduces the gradients |
+# | `op=hvd.Average`, Horovod's default | the same |
+# | `op=hvd.Sum` | multiply the loss by `dist.get_world_size()`, since DDP always averages |
+# | `hvd.broadcast_optimizer_state(optimiser, 0)` | nothing in DDP; every rank loads the checkpoint |
+# | `hvd.broadcast_object(epoch, 0)` | `box = [epoch]`, `dist.broadcast_object_list(box, src=0)`, then `box[0]` |
+# | `hvd.allreduce(loss)`, a new tensor with the mean | `dist.all_reduce(loss)`, in place, the sum; divide it by the number of ranks |
+# | `optimiser.synchronize()` before clipping | nothing; after `backward()` the gradients are averaged |
+# | `backward_passes_per_step=k` | `with model.no_sync():` for the first k - 1 micro-batches |
+# | `compression=hvd.Compression.fp16` | `model.register_comm_hook(None, fp16_compress_hook)` |
+# | `hvd.join()` | `with model.join():` |
+# | `model.state_dict()` for the checkpoint | `model.module.state_dict()`; otherwise all names begin with `module.` |
+# | `hvd.elastic.run` | `torchrun --nnodes 2:4 --max-restarts 3` and a checkpoint: all processes start again (unit 18) |
+#
+# [scripts/10_ddp.py](scripts/10_ddp.py) is the script from above, ported by this table. Compare the two files.
+
+# %%
+run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
+
+# %% [markdown]
 # ## Horovod today
 #
 # Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 88 % scaling efficiency
@@ -621,11 +726,10 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
-# The last release is 0.28.1 of June 2023. Lightning took its Horovod strategy out (December 2022); so did Ray's new Train: it had not worked with PyTorch after 2.3, was
-# hardly used, and seemed unmaintained (2025). A pull request that lets it build with TensorFlow 2.20 was still open when we last looked. This course builds it with a few lines of
-# its build files changed: that will do for a course, and not for a new project.
+# The last release is 0.28.1 of June 2023, and a C++ extension without releases gets no security fixes either. Lightning removed its Horovod strategy in December 2022. Ray's new Train removed it in 2025, because it had not worked with
+# PyTorch after 2.3, was hardly used, and seemed unmaintained. This course builds Horovod with a few changed lines in its build files. That will do for a course, but not for a new project.
 #
-# **Use it** where it runs and works: on a cluster with MPI, a training in two frameworks, old scripts. **Do not use it** for a new project, with Keras 3, or where the
+# **Use it** where it runs and works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
 # model does not fit on one device.
 #
 # **What it costs.** Every rank has the whole model; in each step $2 (p - 1)/p$ times the gradients leave each rank (unit 04), after a negotiation. Its own threads keep a part of a core busy.
@@ -661,7 +765,8 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # * *Symptoms:* ranks that start apart, ranks that drift apart, rows computed several times, several writers.
 # * *Rate:* times the number of ranks if the batch grows so. *Epochs:* leave them.
 # * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes, and costs digits in each addition.
-# * *Today:* DDP, FSDP and `tf.distribute` have taken its place; its four edits remain.
+# * *Modes:* test a step in eager and in graph mode, because Python code runs only while the graph is traced.
+# * *Today:* DDP, FSDP and `tf.distribute` have replaced it. A script is ported line by line, and its four edits remain.
 #
 # **Now the lab:** broken trainings, to be repaired from their symptoms. All so far was data parallelism: every rank has the whole model. Unit 11 begins the other kind, where the model itself is spread over
 # the ranks, and activations travel inside every step. Unit 17 goes on with large batches.
@@ -670,7 +775,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with
 # Adaptive Summation*, [arXiv 2006.02924](https://arxiv.org/abs/2006.02924). Eager mode: [pull request 670](https://github.com/horovod/horovod/pull/670). On its state:
 # [release 0.28.1](https://github.com/horovod/horovod/releases/tag/v0.28.1), [Lightning 16150](https://github.com/Lightning-AI/pytorch-lightning/pull/16150),
-# [Ray 49454](https://github.com/ray-project/ray/issues/49454), [Horovod 4302](https://github.com/horovod/horovod/pull/4302).
+# [Ray 49454](https://github.com/ray-project/ray/issues/49454).
 
 # %%
 cluster.stop()

@@ -113,7 +113,7 @@ def parts():
 
 curves, when = {}, {}  # name -> losses; moments of a step
 
-def train(module, step, steps=100):
+def train(module, step, steps=100, batch=batch):
     optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
     draw, losses = torch.Generator().manual_seed(0), []
     for _ in range(steps):
@@ -412,10 +412,98 @@ settle("12-attention", lambda: growth(True))
 # One output is 64 x 64 x 8 = 32768 bytes for the batch, as much as `h`: the state is two of them, and attention adds one for each digit, forward and backward. The
 # outputs cross once, however many layers of the decoder look at them; their gradients are added up before they come back. In a transformer there is no state: the outputs
 # are all that crosses.
-#
-# For images it is the same. What crosses between an encoder and a decoder is the innermost feature map, and its size grows with the image. With skip connections, as in U-Net
-# (Ronneberger et al. 2015), the maps of all levels cross, the largest included.
 # </details>
+#
+# ## Images: a feature map crosses
+#
+# ChainerMN's authors gave this cut for images. If an encoder or a decoder is a CNN with very many layers and parameters, the whole model may not fit on one GPU, although each half does.
+# Our two CNNs are small. They remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and the decoder doubles them twice.
+# With `skip`, the encoder's *outer* map goes to the decoder too, as in a U-Net (Ronneberger et al. 2015).
+
+# %% tags=["setup"]
+# %%px --setup
+class ImageEncoder(nn.Module):
+    def __init__(self, skip):
+        super().__init__()
+        self.outer = nn.Conv2d(1, 8, kernel_size=3, stride=2, padding=1)
+        self.inner = nn.Conv2d(8, 16, kernel_size=3, stride=2, padding=1)
+        self.skip = skip
+
+    def forward(self, images):                 # [n, 1, 8, 8]
+        outer = torch.relu(self.outer(images))  # [n, 8, 4, 4]
+        inner = torch.relu(self.inner(outer))   # [n, 16, 2, 2]
+        return (inner, outer) if self.skip else (inner,)
+
+class ImageDecoder(nn.Module):
+    def __init__(self, skip):
+        super().__init__()
+        self.inner = nn.ConvTranspose2d(16, 8, kernel_size=2, stride=2)
+        self.outer = nn.ConvTranspose2d(16 if skip else 8, 1, kernel_size=2, stride=2)
+
+    def forward(self, maps, clean):
+        inner, *outer = maps
+        images = self.outer(torch.cat([torch.relu(self.inner(inner)), *outer], dim=1))
+        return mse_loss(images, clean)
+
+# %% [markdown]
+# `pair_step` is the step of a pair for any encoder and decoder. All maps travel as a tuple in one message, and so do their gradients on the way back.
+
+# %% tags=["setup"]
+# %%px --setup
+from torch.nn.functional import mse_loss
+
+from manyhands import track
+
+digits = torch.from_numpy(track.data()[0]).reshape(-1, 1, 8, 8)
+
+def noisy_digits(size, draw):
+    clean = digits[torch.randint(len(digits), (size,), generator=draw)]
+    noisy = clean + 0.3 * torch.randn(clean.shape, generator=draw)
+    return noisy.to(device), clean.to(device)
+
+def image_parts(skip):
+    torch.manual_seed(0)
+    return ImageEncoder(skip).to(device), ImageDecoder(skip).to(device)
+
+def pair_step(module, sources, *targets):
+    if pair.rank == 0:
+        functions.send(module(sources), pair, rank=1).backward()
+        return None
+    loss = module(functions.recv(pair, rank=0, force_tuple=True), *targets)
+    loss.backward()
+    return loss.item()
+
+# %%
+# %%px --ranks 0,1
+for skip in (False, True):
+    whole, mine = nn.ModuleList(image_parts(skip)), image_parts(skip)[pair.rank]
+    train(whole, step_alone, batch=noisy_digits)
+    losses = train(mine, pair_step, batch=noisy_digits)
+    print(f"{type(mine).__name__}, skip {skip}: weights of one process, to 1e-6:",
+          largest_gap(mine, whole[pair.rank]) < 1e-6, end="")
+    print(f"; loss {losses[0]:.4f} to {losses[-1]:.4f}" if pair.rank else "")
+
+# %% [markdown]
+# Both cuts train as one process does. With the outer map the loss becomes smaller, because the decoder gets details that the inner map has lost. What does the outer map cost?
+
+# %%
+# %%px --ranks 0,1
+def bytes_of_images(side, skip):
+    mine, images = image_parts(skip)[pair.rank], torch.zeros(64, 1, side, side).to(device)
+    with Ledger() as ledger:
+        pair_step(mine, images, images)
+    return ledger.bytes_sent
+
+for side in (8, 16, 32):
+    print(f"64 images of {side} x {side}: {bytes_of_images(side, skip=False):>9,} bytes "
+          f"sent, with the outer map {bytes_of_images(side, skip=True):>9,}")
+
+# %% [markdown]
+# The digits' state had one size for all lengths. A map grows with the area of the image, while the number of weights remains the same. With skip connections, the maps of all levels cross,
+# and the outermost one is the largest: here it has two thirds of the bytes. So count what crosses before you choose the place of the cut.
+#
+# Models that read and make images and text are cut at the same places. DistTrain separates the image encoder, the language model and the image generator, because these parts are unequal, and gives each of them a different number of ranks
+# and a different way to cut it further (Zhang et al. 2024).
 #
 # ## Who waits for whom
 #
@@ -556,17 +644,8 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 copies = world.split(color=pair.rank)
 share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
 
-def pair_step(module, sources, targets, divisor=None):
-    if pair.rank == 0:
-        # a tuple travels as one message
-        functions.send(module(sources), pair, rank=1).backward()
-        return None
-    loss = module(functions.recv(pair, rank=0), targets, divisor)
-    loss.backward()
-    return loss.item()
-
 # %% [markdown]
-# Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in data parallelism.
+# A step is the `pair_step` of above, and the decoder's `divisor` goes through it. Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in data parallelism.
 #
 # **Predict.** Each decoder divides its loss by its own number of tokens, and the gradients are averaged over the copies. Is that the gradient of one
 # process with the whole batch? First with equally many strings, 32 and 32; then with 40 and 24.

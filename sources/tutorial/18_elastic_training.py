@@ -6,7 +6,9 @@
 # * write a checkpoint that is whole or not there, whatever is killed and when;
 # * name everything that is state, and show what one forgotten part costs;
 # * go on with fewer ranks, or more, from the same checkpoint;
-# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and say what Horovod, torchft, Keras and Slurm have for it;
+# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and explain what Horovod, torchft, Keras and Slurm offer;
+# * turn a sharded checkpoint into one file, and one file into shards;
+# * find a rank that computes something wrong, or too slowly, without dying;
 # * say how often to save.
 #
 # **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 50. **Ranks:** 4, some of which will die.
@@ -521,6 +523,56 @@ if rank == 0:
     print("what was saved is the state at the time of the call:", same)
 
 # %% [markdown]
+# ## One file, and back
+#
+# A sharded checkpoint is made for the next training run. People who only use the network want one file instead. `dcp_to_torch_save` joins the pieces. It needs no ranks, so it can run
+# on any machine that has enough memory for the whole, for example as the command `python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER FILE`. The next cell runs in this kernel:
+
+# %%
+from torch import nn
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
+
+pieces, whole, again = (Path(home.name, name) for name in ("pieces", "whole.pt", "again"))
+dcp_to_torch_save(pieces, whole)
+state = torch.load(whole, weights_only=True)["app"]
+alone = nn.Sequential(nn.Linear(7, 33), nn.Tanh(), nn.Linear(33, 5)).double()
+print({name: tuple(weight.shape) for name, weight in state["net"].items()})
+print(alone.load_state_dict(state["net"]))
+torch_save_to_dcp(whole, again)
+print(sorted(path.name for path in again.iterdir()))
+
+# %% [markdown]
+# The way back is `torch_save_to_dcp`, whose folder any number of ranks can load. Without a folder, `broadcast_from_rank0` works as well, because then only rank 0 reads the file and sends each rank its shards. It uses the default group, so all ranks of the job have to take part.
+# The end of the cell shows the opposite direction during a run, where all ranks take part as well and only rank 0 receives the whole.
+
+# %%
+# %%px
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions, get_model_state_dict, set_model_state_dict)
+
+if rank < 3:
+    back = Sharded(3, seed=5)
+    dcp.load({"app": back}, checkpoint_id=home / "again", process_group=groups[3])
+    sharded_steps(back, 3)
+    print("a folder, 3 ranks: 3 steps on, as without the detour:",
+          all(abs(a - b) < 1e-12 for a, b in zip(sums(back), wanted)))
+
+given = Sharded(4, seed=6)
+file = torch.load(home / "whole.pt", weights_only=True) if rank == 0 else None
+options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+set_model_state_dict(given.net, file["app"]["net"] if file else {}, options=options)
+options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+full = get_model_state_dict(given.net, options=options)
+print(f"one file, 4 ranks: {given.net[0].weight.to_local().shape[0]} rows here;",
+      f"tensors of the whole: {len(full)}")
+if rank == 0:  # read again: now there are shards in `file`
+    file = torch.load(home / "whole.pt", weights_only=True)["app"]["net"]
+    print("the whole is the file:", all(full[name].equal(file[name]) for name in full))
+
+# %% [markdown]
+# `get_model_state_dict` with `full_state_dict=True` is a collective call. A script that calls it on rank 0 only hangs, as in `if rank == 0: save(...)`, the usual mistake. Other programs often ask for safetensors,
+# which DCP writes with its `HuggingFaceStorageWriter` if the package safetensors is installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
+#
 # ## torchrun starts it again
 #
 # Outside a notebook the **agent** of torchrun, one on each node, watches its workers. If one dies, it ends the others, and starts all again, `--max-restarts` times. It keeps no state: your script finds its checkpoint.
@@ -588,9 +640,23 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # <details><summary>Today: torchft, and spare nodes</summary>
 #
-# Horovod's last release is of 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator knows by heartbeats which replicas are healthy. If one fails, the others go on without it from the next step on. When it is back, it copies the state from a healthy replica.
-# This works for DDP, for HSDP (a replica is then a whole group of shards, unit 16), for local SGD and for DiLoCo. The `commit`, rollback and regrouping above are its parts. NVIDIA's [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside
-# the living processes, and looks for slow ranks. Neither is run in this notebook.
+#     from torchft import DistributedDataParallel, Manager, Optimizer, ProcessGroupGloo
+#
+#     manager = Manager(pg=ProcessGroupGloo(), min_replica_size=1, replica_id="a",
+#                       state_dict=state_of, load_state_dict=restore)
+#     model = DistributedDataParallel(manager, model)
+#     optimizer = Optimizer(manager, optimizer)
+#     while manager.current_step() < STEPS:
+#         optimizer.zero_grad()                 # which replicas take part in this step?
+#         loss(model, rows(manager)).backward()
+#         optimizer.step()                      # only if no replica has failed in it
+#
+# Horovod's last release is of 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator, the *lighthouse*, knows by heartbeats which replicas are healthy. If one fails, the others go on without it from the next step on. When it is back, it copies the state from a healthy replica.
+# This works for DDP, for HSDP (a replica is then a whole group of shards, unit 16), for local SGD and for DiLoCo. The `commit`, rollback and regrouping above are its parts.
+#
+# We ran the lines above with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the next step without it, and none of them was restarted. A replica that started late took the state of step 4 from another one and had the same weights from
+# then on. torchft is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside
+# the living processes, and looks for slow ranks. It has not been run for this course.
 # </details>
 #
 # <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
@@ -619,6 +685,105 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # The script looks for the file `stop` after each step, on rank 0, which tells the others (a broadcast: all must stop at the same step), saves, removes the file, or the next life would stop at once, and ends. A job whose node fails is requeued by Slurm itself, if `JobRequeue` or `--requeue` allows it; `SLURM_RESTART_COUNT`
 # says how often it was. A job that was requeued waits for two minutes before it may begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
 # </details>
+#
+# ## Alive, but wrong
+#
+# Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes.
+# Data parallelism has a remedy for it, because all ranks should have the same weights to the bit. So they can compare a checksum from time to time, which costs one small message.
+
+# %% tags=["setup"]
+# %%px --setup
+def fingerprint(tensors):
+    """A whole number that changes if any one of the tensors' numbers changes."""
+    bits = torch.cat([one.detach().flatten() for one in tensors]).view(torch.int64)
+    return (bits * (2 * torch.arange(len(bits)) + 1)).sum().reshape(1)
+
+def of_all_ranks(value):
+    values = [torch.empty_like(value) for _ in range(dist.get_world_size())]
+    dist.all_gather(values, value)
+    return [one.item() for one in values]
+
+def odd_ranks(value):
+    """The ranks whose value is not that of the majority."""
+    values = of_all_ranks(value)
+    usual = max(set(values), key=values.count)
+    return [one for one in range(len(values)) if values[one] != usual]
+
+# %%
+# %%px
+flipped = Training()
+for step in range(10):
+    if step == 5 and rank == 2:  # one bit of one weight
+        flipped.net[0].weight.detach().view(torch.int64)[0, 0] ^= 1 << 40
+    loss = train_step(flipped)
+odd = odd_ranks(fingerprint(flipped.net.parameters()))
+if rank == 0:
+    print(f"loss {loss:.4f}, undisturbed {undisturbed[9]:.4f}; "
+          f"other weights on ranks {odd}")
+
+# %% [markdown]
+# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where the replicas have one (unit 16).
+#
+# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed over all ranks as always. Which ranks have different weights than the majority after ten steps?
+
+# %%
+predict("18-silent",
+        "One of four data-parallel ranks computes gradients that are 10 % too large, "
+        "before the all-reduce. After ten steps, whose weights differ from the others?",
+        ["those of that rank", "those of all ranks", "those of no rank"])
+
+# %%
+# %%px
+wrong = Training()
+if rank == 2:
+    wrong.net[0].weight.register_hook(lambda slope: 1.1 * slope)
+for _ in range(10):
+    train_step(wrong)
+odd = odd_ranks(fingerprint(wrong.net.parameters()))
+
+wrong.optimizer.zero_grad()
+x, y = images()  # the same rows on all ranks, and no all-reduce
+cross_entropy(wrong.net[1](torch.tanh(wrong.net[0](x[:32]))), y[:32]).backward()
+odd_gradients = odd_ranks(fingerprint(one.grad for one in wrong.net.parameters()))
+if rank == 0:
+    print(f"other weights on ranks {odd}; "
+          f"other gradients of the same rows on ranks {odd_gradients}")
+
+# %%
+settle("18-silent", lambda: {0: "those of no rank", 1: "those of that rank"}.get(
+    len(cluster.pull("odd")[0]), "those of all ranks"))
+
+# %% [markdown]
+# The all-reduce has given the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes from the *same* rows before anything is summed. It costs one step now and then.
+# The comparison to the bit needs equal processors and deterministic kernels.
+#
+# **Alive, but slow.** A rank that is too hot or has a bad cable delays all the others, so the time of a step is the same everywhere and names no one. Measure two times instead, how long a rank computes until it is ready and how long it then waits
+# for the others. The **straggler** computes longest and waits least. In this cell, rank 1 sleeps for 20 ms in each step.
+
+# %% tags=["measured"]
+# %%px
+import time
+
+timed, busy_s, wait_s = Training(), [], []
+for _ in range(11):
+    begun = time.perf_counter()
+    timed.loss(4).backward()
+    if rank == 1:
+        time.sleep(0.02)
+    ready = time.perf_counter()
+    dist.barrier()
+    busy_s.append(ready - begun)
+    wait_s.append(time.perf_counter() - ready)
+busy_ms, wait_ms = ([1000 * one for one in of_all_ranks(torch.tensor([sorted(all_s)[5]]))]
+                    for all_s in (busy_s, wait_s))
+if rank == 0:
+    print("busy, ms:   ", *(f"{one:6.1f}" for one in busy_ms))
+    print("waiting, ms:", *(f"{one:6.1f}" for one in wait_ms))
+    print("the straggler is rank", busy_ms.index(max(busy_ms)))
+
+# %% [markdown]
+# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. What follows is the same for both kinds of rank: leave the machine out at the
+# next restart, and go on from a checkpoint that was written before the fault began. Hence keep some older checkpoints, too.
 #
 # ## How often?
 #
@@ -660,10 +825,12 @@ settle("18-young", lambda: min(
 # * **State:** weights, optimiser, schedule, generators, position. To the bit, or something is missing.
 # * **Other numbers of ranks:** an order of rows without the world in it; pieces with a table (DCP); the rate from the base rate.
 # * **Frameworks:** torchrun starts all workers again, torchft and Horovod keep the living ones, and Slurm requeues the job. None of them knows your state.
+# * **One file:** `dcp_to_torch_save` and `torch_save_to_dcp`; a full state dict is a collective call.
+# * **Alive, but wrong or slow:** compare checksums of the weights, gradients of the same rows, and the time that each rank waits.
 # * **How often:** $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$, with the MTBF of the whole job.
 #
 # **References.** J. W. Young 1974, [A first order approximation to the optimum checkpoint interval](https://doi.org/10.1145/361147.361115). J. T. Daly 2006, [A higher order estimate of the optimum checkpoint interval for restart dumps](https://doi.org/10.1016/j.future.2004.11.016).
-# T. S. Pillai et al. 2014, [All File Systems Are Not Created Equal](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/pillai): what a power cut leaves. A. Grattafiori et al. 2024, [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783), section 3.3.4.
+# T. S. Pillai et al. 2014, [All File Systems Are Not Created Equal](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/pillai): what a power cut leaves. A. Grattafiori et al. 2024, [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783), section 3.3.4. J. Ma et al. 2025, [Understanding Silent Data Corruption in LLM Training](https://arxiv.org/abs/2502.12340).
 # [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html), [Distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html), [Horovod elastic](https://horovod.readthedocs.io/en/stable/elastic_include.html): documentation.
 
 # %%

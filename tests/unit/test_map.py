@@ -1,4 +1,4 @@
-"""The map at the head of unit 01: its boxes lead to every unit that teaches a way to train on several devices, from the notebook and from its copy in work/."""
+"""The map at the end of unit 01: its boxes lead to every unit that teaches a way to train on several devices, from the notebook and from its copy in work/."""
 
 import re
 from pathlib import Path

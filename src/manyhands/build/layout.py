@@ -89,4 +89,4 @@ def _matches(piece, word):
 def scripts(piece):
     """The sources of the scripts that the unit launches, and of the batch files that start them on Slurm."""
     folder = piece.root / "sources" / "scripts"
-    return sorted(path for path in folder.glob(f"{piece.number}_*") if path.suffix in (".py", ".sbatch"))
+    return sorted(path for path in folder.glob(f"{piece.number}_*") if path.suffix in (".py", ".sbatch", ".sh"))

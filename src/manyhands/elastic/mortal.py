@@ -7,6 +7,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -33,6 +34,33 @@ def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
     and where GPUs are, it may call `backward` only if this process has not done so before (autograd's threads are not
     in the fork).
     """
+    return _ended([_begun(function, args, file_bytes, dies)], limit_s)[0]
+
+
+def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
+    """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome` of each rank.
+
+    Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster can try a few lines
+    of distributed code. `torch.distributed` is initialised before the call and ends with the process.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
+        return _ended([_begun(_on_rank, call) for call in calls], limit_s)
+
+
+def _on_rank(function, args, store, rank, ranks):
+    import torch.distributed as dist
+
+    if sys.platform == "linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=store, rank=rank, world_size=ranks)
+    answer = function(*args)
+    dist.barrier()  # a rank that ends early closes the connections of the others
+    return answer
+
+
+def _begun(function, args, file_bytes=None, dies=False):
+    """(process number, the end of a pipe from which its answer is read) of a fork that calls the function."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
@@ -41,16 +69,32 @@ def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
         os.close(reader)
         _run(writer, function, args, file_bytes, dies)
     os.close(writer)
-    until = time.monotonic() + limit_s
+    return child, reader
+
+
+def _ended(begun, limit_s):
+    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are killed."""
+    until, found = time.monotonic() + limit_s, []
     try:
-        sent = _read(reader, until)
-        while (late := _runs(child)) and time.monotonic() < until:
-            time.sleep(0.001)
+        for child, reader in begun:
+            sent = _read(reader, until)
+            while (late := _runs(child)) and time.monotonic() < until:
+                time.sleep(0.001)
+            found.append((sent, late))
     finally:
-        os.close(reader)
-        if _runs(child):
-            os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
+        statuses = [_reaped(child, reader) for child, reader in begun]
+    return [_outcome(*one, status, limit_s) for one, status in zip(found, statuses)]
+
+
+def _reaped(child, reader):
+    """The status of a fork, which is killed if it still runs."""
+    os.close(reader)
+    if _runs(child):
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _outcome(sent, late, status, limit_s):
     if late:
         return Outcome(error=f"not done after {limit_s} s")
     if os.WIFSIGNALED(status):

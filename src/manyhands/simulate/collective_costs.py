@@ -11,7 +11,8 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 Only `hierarchical_s`, `node_ring_s`, `double_tree_s` and `in_network_s` know two kinds of links, inside a node and
 between nodes. `p` is the number of ranks,
 `n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with
-one rank there is nothing to send. p < 1 is a ValueError.
+one rank there is nothing to send. p < 1, a bandwidth of 0 or less and a size below 0 are a ValueError. A latency below
+0 is allowed, because the fit of a noisy measurement can give one.
 
 Hockney 1994, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20(3): the model of
 a message. Thakur, Rabenseifner, Gropp 2005, Optimization of collective communication operations in MPICH, Int. J. High
@@ -20,10 +21,12 @@ Perform. Comput. Appl. 19(1): of collectives.
 
 import numpy as np
 
+from manyhands.simulate import given
+
 
 def message_s(n_bytes, latency_s, bytes_per_s):
     """One message from one rank to another."""
-    return latency_s + np.asarray(n_bytes, float)[()] / bytes_per_s
+    return latency_s + _bytes(n_bytes) / _bandwidth(bytes_per_s)
 
 
 def ring_s(p, n_bytes, latency_s, bytes_per_s):
@@ -32,7 +35,7 @@ def ring_s(p, n_bytes, latency_s, bytes_per_s):
     2 (p - 1) (alpha + n / (p B)). Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of
     workstations, J. Parallel Distrib. Comput. 69(2).
     """
-    return 2 * (_ranks(p) - 1) * message_s(np.asarray(n_bytes, float) / p, latency_s, bytes_per_s)
+    return 2 * (_ranks(p) - 1) * message_s(_bytes(n_bytes) / p, latency_s, bytes_per_s)
 
 
 def tree_s(p, n_bytes, latency_s, bytes_per_s):
@@ -58,7 +61,7 @@ def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
     """
     halvings = _ranks(p).bit_length() - 1
     whole = 2**halvings
-    inside_s = 2 * halvings * latency_s + 2 * (whole - 1) / whole * np.asarray(n_bytes, float)[()] / bytes_per_s
+    inside_s = 2 * halvings * latency_s + 2 * (whole - 1) / whole * _bytes(n_bytes) / _bandwidth(bytes_per_s)
     return inside_s + (2 * message_s(n_bytes, latency_s, bytes_per_s) if p > whole else 0)
 
 
@@ -73,7 +76,8 @@ def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_no
     for l links, of which no more than g are used.
     Mikami et al. 2018, Massively distributed SGD, arXiv 1811.05233 (a torus of rings; the formula is ours).
     """
-    shared = np.asarray(n_bytes, float)[()] / min(_ranks(links_per_node), _ranks(ranks_per_node))
+    _check_links(inside, between)
+    shared = _bytes(n_bytes) / min(_ranks(links_per_node), _ranks(ranks_per_node))
     return ring_s(ranks_per_node, n_bytes, *inside) + ring_s(nodes, shared, *between)
 
 
@@ -90,10 +94,11 @@ def node_ring_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=
     With links that are all alike this is `ring_s`; otherwise the two terms overlap in part, and it is an upper bound.
     NCCL, src/graph/tuning.cc, adds the same two terms, with h = 2 (m - 1).
     """
+    _check_links(inside, between)
     p, g = _ranks(nodes) * _ranks(ranks_per_node), ranks_per_node
     hops, across = 2 * (p - 1), 2 * nodes - max(0, 3 - g) if nodes > 1 else 0
     rate = _rate(nodes, g, inside, between, links_per_node)
-    return (hops - across) * inside[0] + across * between[0] + hops * np.asarray(n_bytes, float)[()] / p / rate
+    return (hops - across) * inside[0] + across * between[0] + hops * _bytes(n_bytes) / p / rate
 
 
 def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
@@ -106,7 +111,8 @@ def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_nod
     Sanders, Speck and Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel
     Computing 35(12); NCCL, src/graph/tuning.cc, for the hops.
     """
-    n = np.asarray(n_bytes, float)[()]
+    _check_links(inside, between)
+    n = _bytes(n_bytes)
     slowest = max(min(_ranks(ranks_per_node) - 1, 2) / inside[1],
                   min(_ranks(nodes) - 1, 2) / (_ranks(links_per_node) * between[1]))
     return 2 * ((ranks_per_node - 1) * inside[0] + _depth(nodes) * between[0]) + n * slowest
@@ -123,7 +129,8 @@ def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node
     2 hops, or 2 ceil(log2 m) for the tree; a rank and its switch are one hop apart. Graham et al. 2016, Scalable
     hierarchical aggregation protocol (SHArP), COM-HPC. The formula is ours.
     """
-    g, n = _ranks(ranks_per_node), np.asarray(n_bytes, float)[()]
+    _check_links(inside, between)
+    g, n = _ranks(ranks_per_node), _bytes(n_bytes)
     if _ranks(nodes) * g == 1:
         return 0.0 * n
     inside_s = (1 + 1 / g) * n / inside[1] if g > 1 else 0.0 * n
@@ -140,8 +147,9 @@ def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
     axes p^(1/axes) alpha + 2 (p - 1)/p n / (2 axes B), B of one link in one direction.
     Mikami et al. 2018, arXiv 1811.05233, for two axes; Austin et al. 2025, How to scale your model, chapter 3.
     """
-    side, n = _ranks(p)**(1 / axes), np.asarray(n_bytes, float)[()]
-    return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * bytes_per_s)
+    given.whole("axes", axes)
+    side, n = _ranks(p)**(1 / axes), _bytes(n_bytes)
+    return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * _bandwidth(bytes_per_s))
 
 
 def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, overhead_s=0.0):
@@ -156,10 +164,11 @@ def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, over
     sent back before all has come. Li et al. 2014, Scaling distributed machine learning with the parameter server, OSDI
     (the parts; the formula is ours). Culler et al. 1993, LogP, PPoPP (the overhead).
     """
-    if workers < 1 or servers < 1:
-        raise ValueError(f"{workers} workers and {servers} servers: there must be one of each at least")
+    given.whole("workers", workers)
+    given.whole("servers", servers)
+    given.real("overhead_s", overhead_s, unit=" seconds")
     waited_s = latency_s + (workers - 1) * overhead_s
-    return 2 * message_s(np.asarray(n_bytes, float) * max(workers / servers, 1), waited_s, bytes_per_s)
+    return 2 * message_s(_bytes(n_bytes) * max(workers / servers, 1), waited_s, bytes_per_s)
 
 
 def crossover_bytes(p, latency_s, bytes_per_s):
@@ -171,7 +180,7 @@ def crossover_bytes(p, latency_s, bytes_per_s):
     if _ranks(p) == 1:
         raise ValueError("one rank sends nothing: ring and tree do not cross")
     rounds = _depth(p)
-    return latency_s * bytes_per_s * (p - 1 - rounds) / (rounds - (p - 1) / p)
+    return latency_s * _bandwidth(bytes_per_s) * (p - 1 - rounds) / (rounds - (p - 1) / p)
 
 
 def _rate(nodes, ranks_per_node, inside, between, links_per_node):
@@ -181,9 +190,35 @@ def _rate(nodes, ranks_per_node, inside, between, links_per_node):
 
 
 def _ranks(p):
-    if p < 1 or p != int(p):
-        raise ValueError(f"p = {p}: the number of ranks is a whole number from 1 up")
+    if isinstance(p, str) or np.ndim(p) or not 1 <= p < np.inf or p != int(p):
+        raise ValueError(f"p = {p!r}: the number of ranks is a whole number from 1 up")
     return int(p)
+
+
+def _bytes(n_bytes):
+    """A size, or an array of sizes, as numbers; NumPy may have made them, or the caller."""
+    try:
+        sizes = np.asarray(n_bytes, float)[()]
+    except (TypeError, ValueError):
+        raise ValueError(f"n_bytes is {n_bytes!r}: it must be a number of bytes") from None
+    if not (sizes >= 0).all():
+        raise ValueError(f"n_bytes is {n_bytes!r}: it must be a number of bytes, 0 or more")
+    return sizes
+
+
+def _bandwidth(bytes_per_s):
+    """A bandwidth that can divide. Resampled ones are arrays, which are not looked at."""
+    if not np.ndim(bytes_per_s):
+        given.real("bytes_per_s", bytes_per_s, above=0, unit=" bytes per second", finite=False)
+    return bytes_per_s
+
+
+def _check_links(inside, between):
+    """Refuse what is not a pair of a latency and a bandwidth; its latency may be below 0, because it may be fitted."""
+    for field, link in (("inside", inside), ("between", between)):
+        if np.shape(link) != (2,) or isinstance(link, str):
+            raise ValueError(f"{field} is {link!r}: it must be a pair (latency_s, bytes_per_s)")
+        given.real(f"The bandwidth of {field}", link[1], above=0, unit=" bytes per second", finite=False)
 
 
 def _depth(p):

@@ -4,6 +4,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from manyhands.simulate import given
+
 Link = namedtuple("Link", "latency_s bytes_per_s")  # alpha and 1/beta
 
 
@@ -16,6 +18,8 @@ def fit(n_bytes, times_s):
     / t)^2: a tenth of a small message's time is worth as much as a tenth of a large one's. Without the division the
     largest messages decide alone, and alpha is their noise. ValueError where no line with a positive bandwidth fits.
     """
+    if any(np.size(one) == 0 for one in times_s):
+        raise ValueError("times_s has a size without times: each size needs at least one")
     sizes, times = np.asarray(n_bytes, float), np.array([np.median(one) for one in times_s])
     if len(set(sizes.tolist())) < 2 or sizes.shape != times.shape or not np.all(times > 0):
         raise ValueError("a fit needs a positive time for each of at least two sizes")
@@ -32,6 +36,7 @@ def bootstrap(n_bytes, times_s, resamples=400, seed=0):
     Each time, as many of a size's repeated times are drawn as there are, with replacement, and fitted anew. Efron 1979,
     Bootstrap methods: another look at the jackknife, Annals of Statistics 7(1).
     """
+    given.whole("resamples", resamples)
     draw = np.random.default_rng(seed)
     medians = [np.median(draw.choice(one, (resamples, len(one))), axis=1) for one in times_s]
     latency_s, beta = _line(np.asarray(n_bytes, float), np.stack(medians, 1))
@@ -41,6 +46,8 @@ def bootstrap(n_bytes, times_s, resamples=400, seed=0):
 def interval(values, level=0.9):
     """(low, high) between which the middle `level` of the values lie, along the first axis:
     of resampled numbers, or of what is predicted from them."""
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}: it must be a part between 0 and 1, such as 0.9")
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 

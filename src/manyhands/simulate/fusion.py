@@ -1,5 +1,7 @@
 """Message fusion: gradients that wait for each other and travel together, while the backward pass goes on."""
 
+from manyhands.simulate import given
+
 _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # ResNet-50: width of the 3 x 3 convolutions, number of blocks
 
 
@@ -10,6 +12,7 @@ def buckets(n_bytes, bucket_bytes):
     So does DistributedDataParallel (there the limit of the first bucket is a smaller one). A tensor is never cut. 0
     gives each tensor a bucket of its own.
     """
+    given.real("bucket_bytes", bucket_bytes, finite=False)
     found, filled = [], bucket_bytes
     for i, size in enumerate(n_bytes):
         if not found or filled >= bucket_bytes:
@@ -28,6 +31,8 @@ def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
     bucket is sent when all in it are ready and the bucket before it has arrived: one network, one message at a time,
     beside the computing.
     """
+    if len(ready_s) != len(n_bytes):
+        raise ValueError(f"ready_s has {len(ready_s)} entries and n_bytes {len(n_bytes)}: each gradient needs both")
     free_s = 0.0
     for bucket in buckets(n_bytes, bucket_bytes):
         free_s = max(free_s, max(ready_s[i] for i in bucket)) + all_reduce_s(sum(n_bytes[i] for i in bucket))

@@ -7,6 +7,7 @@
 import math
 from collections import namedtuple
 from importlib.resources import files
+from numbers import Real
 from pathlib import Path
 
 from manyhands.simulate import placement
@@ -17,6 +18,8 @@ from manyhands.toml import TOMLDecodeError, loads
 Kind = namedtuple("Kind", "name what machine flops_per_s arithmetic memory_bytes source")
 KEYS = ("what", "gpus", "links", "inside", "between", "inside_shared_by", "adds", "torus", "flops_per_s", "arithmetic",
         "memory_bytes", "source")
+
+MOST = 1_000_000  # GPUs of a node, links and so on in a file
 
 UNITS = {"latency_s": "seconds, up to 0.1: 10 microseconds are 10e-6",
          "bytes_per_s": "bytes per second, from 1e6 up: 100 Gbit/s are 12.5e9",
@@ -61,7 +64,7 @@ def from_file(path, reached=1.0):
     if whole.get("gpus") == 1:
         whole.setdefault("inside", whole.get("between"))
     for key in ("gpus", "links", "inside_shared_by", "torus"):
-        if key in (*whole, "gpus") and (type(whole.get(key)) is not int or whole[key] < 1):
+        if key in (*whole, "gpus") and (type(whole.get(key)) is not int or not 1 <= whole[key] <= MOST):
             raise ValueError(f"{path}: `{key}` must be a whole number from 1 up, as in `{key} = 8`")
     for link in ("between", "inside"):
         _check_link(path, link, whole.get(link))
@@ -70,6 +73,9 @@ def from_file(path, reached=1.0):
     for key in ("flops_per_s", "memory_bytes"):
         if key in whole and not _is_number(whole[key], 1e6):
             raise ValueError(f"{path}: `{key}` is {whole[key]!r}; it must be {UNITS[key]}")
+    for key in ("what", "arithmetic", "source"):
+        if key in whole and not isinstance(whole[key], str):
+            raise ValueError(f"{path}: `{key}` is {whole[key]!r}; it must be text in quotes")
     if unknown := sorted(set(whole) - set(KEYS)):
         raise ValueError(f"{path}: there is no key `{unknown[0]}`; there are {', '.join(KEYS)}")
     return _kind(name, {**dict.fromkeys(KEYS), "what": name, **whole}, reached)
@@ -90,8 +96,8 @@ def _is_number(value, least):
 
 
 def _kind(name, one, reached):
-    if not 0 < reached <= 1:
-        raise ValueError(f"reached is {reached}: a part of the published rate, above 0 and up to 1")
+    if not isinstance(reached, Real) or not 0 < reached <= 1:
+        raise ValueError(f"reached is {reached!r}: a part of the published rate, above 0 and up to 1")
     inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
     machine = Machine(one["gpus"], inside, between, one["links"], one.get("inside_shared_by") or 1,
                       one.get("adds") or "", one.get("torus") or 0)

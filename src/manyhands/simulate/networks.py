@@ -9,6 +9,7 @@ Convolutions are counted for images of 224 x 224, 1000 classes. A multiply-add i
 
 from collections import namedtuple
 
+from manyhands.simulate import given
 from manyhands.simulate.training_step import Layer
 
 # weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample;
@@ -23,11 +24,18 @@ def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=Fal
     is None. Backward takes `backward` times forward (two products for one), and once more with `recompute`, where the
     activations are computed again; ranks that share a block then repeat the all-reduces of its forward, too.
     """
-    if samples <= 0 or flops_per_s <= 0:
-        raise ValueError(f"samples is {samples}, flops_per_s {flops_per_s}: both are more than 0")
+    given.real("samples", samples, above=0)
+    given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
+    given.real("backward", backward)
     wide = itemsize if activation_itemsize is None else activation_itemsize
+    given.real("itemsize", itemsize, above=0, unit=" bytes")
+    given.real("activation_itemsize", wide, above=0, unit=" bytes")
+    blocks = list(blocks)
+    if not blocks:
+        raise ValueError("blocks is empty: a network has at least one block")
     found = []
-    for block in blocks:
+    for number, block in enumerate(blocks):
+        given.fields(f"Block {number}", block, Block)
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
         ahead, back = block.sums or ((block.outputs,) * 2,) * 2
         sums = [[size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)]
@@ -46,6 +54,8 @@ def mfu(blocks, samples, seconds, flops_per_s):
     for each, divided by those that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What
     recomputation computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
     """
+    given.real("seconds", seconds, above=0)
+    given.real("flops_per_s", flops_per_s, above=0, unit=" operations per second")
     return flops(blocks) * samples / seconds / flops_per_s
 
 
@@ -57,7 +67,7 @@ def weights(blocks):
 def resnet(depth=50):
     """ResNet-50, -101 or -152, block by block; strides are in the 3 x 3 convolutions. He et al. 2016, table 1."""
     counts = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
-    if depth not in counts:
+    if given.whole("depth", depth) not in counts:
         raise ValueError(f"depth is {depth}: there are ResNets of {', '.join(map(str, counts))} layers here")
     found = [Block("conv1", 64 * 3 * 49 + 128, 64 * 3 * 49 * 112**2, 64 * 56**2)]
     inputs, side = 64, 56
@@ -105,6 +115,8 @@ def transformer(depth, width, length, words):
     Where ranks share the blocks, each has a part of the vocabulary: the embedding is summed once in forward, and the
     loss needs the maximum, the sum and the right word's logit of each token only, never the logits (Shoeybi et al.
     2019, section 3)."""
+    for field, value in (("depth", depth), ("width", width), ("length", length), ("words", words)):
+        given.whole(field, value)
     one = length * width
     block = Block("block", 12 * width**2 + 13 * width, length * (12 * width**2 + 2 * length * width), one)
     first = Block("embedding", (words + length) * width, 0, one, ((one,), ()))

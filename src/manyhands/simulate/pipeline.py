@@ -14,6 +14,8 @@ from collections import namedtuple
 
 import numpy as np
 
+from manyhands.simulate import given
+
 Event = namedtuple("Event", "kind micro_batch stage")
 Span = namedtuple("Span", "kind micro_batch stage start_s stop_s")
 _WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
@@ -30,11 +32,13 @@ def bubble(stages, micro_batches, chunks=1):
     (Narayanan et al. 2021 divide by the busy time instead of the whole: their number for one chunk is
     (stages - 1) / micro_batches.)
     """
+    _check(stages=stages, micro_batches=micro_batches, chunks=chunks)
     return (stages - 1) / (chunks * micro_batches + stages - 1)
 
 
 def gpipe(stages, micro_batches):
     """All forwards, then all backwards: the orders of all ranks. Huang et al. 2019, GPipe, arXiv 1811.06965."""
+    _check(stages=stages, micro_batches=micro_batches)
     return [[Event(kind, m, rank) for kind in "FB" for m in range(micro_batches)] for rank in range(stages)]
 
 
@@ -44,6 +48,7 @@ def one_f_one_b(stages, micro_batches):
     Narayanan et al. 2019, PipeDream, SOSP, whose weights are stale; flushed after every step, as here, it is
     PipeDream-Flush of Narayanan et al. 2021, arXiv 2006.09503.
     """
+    _check(stages=stages, micro_batches=micro_batches)
     orders = []
     for rank in range(stages):
         ahead = min(micro_batches, stages - 1 - rank)
@@ -61,6 +66,7 @@ def interleaved(stages, micro_batches, chunks):
     The bubble is `chunks` times smaller, and so many times as many messages pass. `micro_batches` must be a multiple of
     `stages`: ValueError. Narayanan et al. 2021, arXiv 2006.09503, for the flush; 2104.04473, section 2.2, for this.
     """
+    _check(stages=stages, micro_batches=micro_batches, chunks=chunks)
     if micro_batches % stages:
         raise ValueError(f"{micro_batches} micro-batches on {stages} ranks: interleaved needs a multiple")
     total = micro_batches * chunks
@@ -80,6 +86,11 @@ def interleaved(stages, micro_batches, chunks):
             order.append(event("B", rank, k))
         orders.append(order)
     return orders
+
+
+def _check(**counts):
+    for field, count in counts.items():
+        given.whole(field, count)
 
 
 def read_orders(pipeline_order):

@@ -6,8 +6,9 @@ gradients too, stage 3 the weights too. Rajbhandari et al. 2020, ZeRO, arXiv 191
     states_bytes(7_500_000_000, ranks=64, stage=1).total       # 31.4e9 bytes, where stage 0 needs 120e9
 """
 
-import operator
 from collections import namedtuple
+
+from manyhands.simulate import given
 
 States = namedtuple("States", "weights gradients optimizer total")
 
@@ -17,11 +18,7 @@ def shard_size(parameters, ranks):
 
     With fewer parameters than ranks the last ranks hold padding only. `ValueError` for a size below 0 or no rank.
     """
-    parameters, ranks = operator.index(parameters), operator.index(ranks)
-    if parameters < 0:
-        raise ValueError(f"parameters is {parameters}: a model has 0 or more of them")
-    if ranks < 1:
-        raise ValueError(f"ranks is {ranks}: at least 1 rank holds the model")
+    parameters, ranks = given.whole("parameters", parameters, least=0), given.whole("ranks", ranks)
     return -(-parameters // ranks)
 
 

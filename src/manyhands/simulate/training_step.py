@@ -28,7 +28,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from manyhands.simulate import pipeline, placement, stragglers
+from manyhands.simulate import given, pipeline, placement, stragglers
 from manyhands.simulate.fusion import buckets
 
 # inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others;
@@ -62,14 +62,17 @@ def step(machine, layers, way, slowness=None):
 
     `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split], or 1 for ranks that
     are all alike; by default `stragglers.usual`: 1 below 64 ranks, and factors that are 1 % apart from there on.
-    ValueError where the way does not fit: fewer layers than blocks of the pipeline, a number below 1, an unknown name.
+    ValueError where the way does not fit: fewer layers than blocks of the pipeline, a number that cannot be, an unknown
+    name. Its sentence names the field.
     """
+    _check_machine(machine)
     _check(machine, way)
+    _check_layers(layers)
     orders = _orders(way)
     rank_of = {event.stage: rank for rank, order in enumerate(orders) for event in order}
     if len(layers) < len(rank_of):
         raise ValueError(f"{len(layers)} layers in {len(rank_of)} stages: each stage needs a layer")
-    slow = stragglers.usual(way) if slowness is None else np.asarray(slowness, float)
+    slow = stragglers.usual(way) if slowness is None else _factors(slowness)
     if slow.ndim == 0:
         slow = np.full((way.stages, way.data, way.split), float(slow))
     if slow.shape != (way.stages, way.data, way.split):
@@ -101,6 +104,8 @@ def step(machine, layers, way, slowness=None):
         whole = [(work[one.stage, one.kind], one) for one in row if last[rank][one.stage] == tuple(one)[:3]]
         ends.append(_new_weights_s(machine, way, whole, slowest[rank], row[-1].stop_s))
     finish_s = max(np.max(end) for end in ends)
+    if finish_s == 0:
+        raise ValueError("forward_s and backward_s are 0 for all layers: the step would take no time")
     played_s = np.mean(np.max([row[-1].stop_s for row in spans], 0))  # each replica by itself
     busy_s = np.mean([sum(span.stop_s - span.start_s for span in row) for row in spans])
     # an average rank's own computing: the rest of its events is waiting for messages, or for a slower neighbour
@@ -170,10 +175,7 @@ def _new_weights_s(machine, way, whole, slow, stop_s):
 
 def _orders(way):
     if not isinstance(way.schedule, str):
-        orders = [list(order) for order in way.schedule]
-        if len(orders) != way.stages:
-            raise ValueError(f"{len(orders)} orders for {way.stages} stages: each rank of the pipeline needs one")
-        return orders
+        return _own_orders(way)
     if way.schedule not in SCHEDULES:
         raise ValueError(f"schedule is {way.schedule!r}: there are {', '.join(SCHEDULES)}, or a list of orders")
     if way.schedule == "interleaved":
@@ -183,19 +185,91 @@ def _orders(way):
     return SCHEDULES[way.schedule](way.stages, way.micro_batches)
 
 
-def _check(machine, way):
-    for name in ("data", "stages", "split", "micro_batches", "chunks"):
-        if getattr(way, name) < 1 or getattr(way, name) != int(getattr(way, name)):
-            raise ValueError(f"{name} is {getattr(way, name)!r}: a whole number from 1 up")
-    if machine.ranks_per_node < 1 or machine.links_per_node < 1:
-        raise ValueError(f"{machine.ranks_per_node} ranks and {machine.links_per_node} links on a node: "
-                         "there must be one of each at least")
-    if not machine.inside_shared_by >= 1:
-        raise ValueError(f"inside_shared_by is {machine.inside_shared_by!r}: a number of ranks, from 1 up")
+def _own_orders(way):
+    """The orders of a schedule that the caller has written, if each stage computes forward and backward in them."""
+    if not isinstance(way.schedule, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in way.schedule):
+        raise ValueError(f"schedule is {way.schedule!r}: there are {', '.join(SCHEDULES)}, or a list of orders")
+    orders = [list(order) for order in way.schedule]
+    if len(orders) != way.stages:
+        raise ValueError(f"{len(orders)} orders for {way.stages} stages: each rank of the pipeline needs one")
+    done, rank_of = {}, {}
+    for rank, order in enumerate(orders):
+        for event in order:
+            given.fields(f"An event of rank {rank} in schedule", event, pipeline.Event)
+            if event.kind not in tuple("FBIW"):
+                raise ValueError(f"schedule has an event of the kind {event.kind!r}: there are F, B, I and W")
+            if rank_of.setdefault(event.stage, rank) != rank:
+                raise ValueError(f"schedule has stage {event.stage} on ranks {rank_of[event.stage]} and {rank}: a "
+                                 "stage has one rank")
+            done.setdefault(event.stage, []).append(tuple(event)[:2])
+        if not order:
+            raise ValueError(f"schedule has no events for rank {rank}: each rank of the pipeline needs some")
+    if set(done) != set(range(len(done))):
+        raise ValueError(f"schedule has the stages {sorted(done)}: they are numbered from 0 without a gap")
+    for stage, events in done.items():
+        twice = sorted({event for event in events if events.count(event) > 1})
+        if twice:
+            raise ValueError(f"schedule has the event {twice[0][0]} of micro-batch {twice[0][1]} twice on stage "
+                             f"{stage}: each happens once")
+        missing = {m for kind, m in events if kind == "F"} ^ {m for kind, m in events if kind in "BW"}
+        if missing:
+            raise ValueError(f"schedule lacks forward or backward of micro-batch {min(missing)} on stage {stage}: "
+                             "it needs F, and B or both I and W")
+    return orders
+
+
+def _factors(slowness):
+    try:
+        slow = np.asarray(slowness, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"slowness is {slowness!r}: it must be a number or an array of numbers") from None
+    if not (np.isfinite(slow) & (slow >= 0)).all():
+        raise ValueError("slowness has a factor that is not a number of 0 or more: 1 is a rank of the usual speed")
+    return slow
+
+
+def _check_layers(layers):
+    if not isinstance(layers, (list, tuple)):
+        raise ValueError(f"layers is {layers!r}: it must be a list of Layer")
+    checked = set()
+    for number, layer in enumerate(layers):
+        if id(layer) in checked:  # a list often has the same layer many times
+            continue
+        checked.add(id(layer))
+        given.fields(f"Layer {number}", layer, Layer)
+        for name in ("weights_bytes", "forward_s", "backward_s", "activation_bytes"):
+            given.real(f"{name} of layer {number}", getattr(layer, name))
+        if layer.sums is not None:
+            pair = isinstance(layer.sums, (list, tuple)) and len(layer.sums) == 2
+            if not pair or not all(isinstance(sizes, (list, tuple)) for sizes in layer.sums):
+                raise ValueError(f"sums of layer {number} is {layer.sums!r}: it must be two lists of sizes in bytes, "
+                                 "for forward and for backward")
+            for size in (size for sizes in layer.sums for size in sizes):
+                given.real(f"A size in sums of layer {number}", size)
+
+
+def _check_machine(machine):
+    given.fields("machine", machine, Machine)
+    for name in ("ranks_per_node", "links_per_node"):
+        given.whole(name, getattr(machine, name))
+    given.link("inside", machine.inside)
+    given.link("between", machine.between)
+    if given.real("inside_shared_by", machine.inside_shared_by) < 1:
+        raise ValueError(f"inside_shared_by is {machine.inside_shared_by!r}: it must be a number of ranks, from 1 up")
     if machine.adds not in placement.ADDS:
         raise ValueError(f"adds is {machine.adds!r}: there are {', '.join(map(repr, placement.ADDS))}")
-    if not way.micro_batch_s >= 0:
-        raise ValueError(f"micro_batch_s is {way.micro_batch_s!r}: seconds, 0 or more")
+    given.whole("torus", machine.torus, least=0)
+
+
+def _check(machine, way):
+    given.fields("way", way, Way)
+    for name in ("data", "stages", "split", "micro_batches", "chunks"):
+        given.whole(name, getattr(way, name))
+    given.whole("data x stages x split, the number of ranks,", way.data * way.stages * way.split,
+                most=given.MOST_RANKS)
+    given.real("bucket_bytes", way.bucket_bytes, finite=False)
+    given.real("micro_batch_s", way.micro_batch_s, unit=" seconds")
+    given.whole("servers", way.servers, least=0)
     if way.zero not in (0, 1, 2, 3):
         raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")
     if way.all_reduce not in placement.ALL_REDUCES:

@@ -2,7 +2,7 @@
 
 fails: by-hand/gradient, by-hand/update
 shows: right to a few digits only
-points: 8
+points: 10
 runs: by-hand
 """
 # %% grade_id="by-hand"

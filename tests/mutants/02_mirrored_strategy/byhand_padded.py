@@ -2,7 +2,7 @@
 
 fails: by-hand/placement, by-hand/gradient, by-hand/update
 shows: no example may be used twice
-points: 7
+points: 9
 runs: by-hand
 """
 # %% grade_id="by-hand"

@@ -2,7 +2,7 @@
 
 fails: by-hand/placement
 shows: example_losses was called 6 times: call it once for each of 3 devices
-points: 9
+points: 11
 runs: by-hand
 """
 # %% grade_id="by-hand"

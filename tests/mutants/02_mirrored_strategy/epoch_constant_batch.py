@@ -2,7 +2,7 @@
 
 fails: epoch/losses, epoch/weights
 shows: only the last loss is wrong: it is divided by the full global batch
-points: 8
+points: 10
 """
 # %% grade_id="epoch"
 def train_epoch(strategy, model, optimizer, x, y, global_batch):

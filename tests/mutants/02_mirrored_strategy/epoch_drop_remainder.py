@@ -2,7 +2,7 @@
 
 fails: epoch/shards, epoch/losses, epoch/weights
 shows: one per global batch, the last, smaller one too
-points: 7
+points: 9
 """
 # %% grade_id="epoch"
 def train_epoch(strategy, model, optimizer, x, y, global_batch):

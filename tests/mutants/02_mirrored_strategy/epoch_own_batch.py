@@ -4,7 +4,7 @@ fails: epoch/losses, epoch/weights
 shows: your loss is
 shows: your gradient is
 shows: the number of replicas; divide by the global batch
-points: 8
+points: 10
 """
 # %% grade_id="epoch"
 def train_epoch(strategy, model, optimizer, x, y, global_batch):

@@ -3,7 +3,7 @@
 fails: epoch/losses, epoch/weights
 shows: take the examples in their order
 shows: so do the losses before the last step
-points: 8
+points: 10
 runs: epoch
 """
 # %% grade_id="epoch"

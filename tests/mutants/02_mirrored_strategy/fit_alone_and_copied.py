@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: this model's optimizer has taken no step
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: `batch_size` in fit is the global batch
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: a layer before the last one has moved
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

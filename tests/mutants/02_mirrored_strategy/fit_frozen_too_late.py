@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: before compile, which is when Keras looks at it
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

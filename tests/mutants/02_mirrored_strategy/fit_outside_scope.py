@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: was made outside strategy.scope()
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

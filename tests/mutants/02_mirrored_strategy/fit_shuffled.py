@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: shuffle=False
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

@@ -2,7 +2,7 @@
 
 fails: fit/fit
 shows: the weights of the last layer are not those
-points: 9
+points: 10
 runs: fit
 """
 # %% grade_id="fit"

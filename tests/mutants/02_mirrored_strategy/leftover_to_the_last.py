@@ -2,7 +2,7 @@
 
 fails: by-hand/placement
 shows: are its share
-points: 9
+points: 11
 runs: by-hand
 """
 # %% grade_id="by-hand"

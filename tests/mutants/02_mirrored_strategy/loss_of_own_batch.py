@@ -4,7 +4,7 @@ fails: replica-loss/loss, replica-loss/gradient
 shows: your loss is
 shows: your gradient is
 shows: the number of replicas; divide by the global batch, not by the replica's own
-points: 8
+points: 10
 """
 # %% grade_id="replica-loss"
 def replica_loss(example_losses, global_batch):

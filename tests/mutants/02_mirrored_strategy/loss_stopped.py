@@ -2,7 +2,7 @@
 
 fails: replica-loss/gradient
 shows: your gradient is zero
-points: 9
+points: 11
 runs: replica-loss
 """
 # %% grade_id="replica-loss"

@@ -2,7 +2,7 @@
 
 fails: replica-loss/loss, replica-loss/gradient
 shows: right for equal shards only
-points: 8
+points: 10
 """
 # %% grade_id="replica-loss"
 def replica_loss(example_losses, global_batch):

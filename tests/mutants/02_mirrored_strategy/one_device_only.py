@@ -2,7 +2,7 @@
 
 fails: by-hand/placement
 shows: call example_losses inside `with tf.device(device)`
-points: 9
+points: 11
 """
 # %% grade_id="by-hand"
 def hand_made_step(devices, weights, x, y, example_losses, learning_rate):

@@ -2,7 +2,7 @@
 
 fails: by-hand/gradient
 shows: the rate belongs in the update
-points: 9
+points: 11
 runs: by-hand
 """
 # %% grade_id="by-hand"

@@ -1,8 +1,8 @@
 """Split: layer i on device i % n.
 
-fails: split/split
+fails: split/placement
 shows: as np.array_split deals them
-points: 9
+points: 11
 runs: split
 """
 # %% grade_id="split"

@@ -1,8 +1,8 @@
 """Split: one tape for all layers, so that all of backward runs on one device.
 
-fails: split/split
+fails: split/placement
 shows: a tape for each layer
-points: 9
+points: 11
 runs: split
 """
 # %% grade_id="split"

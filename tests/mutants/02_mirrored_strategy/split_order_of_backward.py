@@ -1,8 +1,8 @@
 """Split: the gradients come in the order of backward.
 
-fails: split/split
+fails: split/gradients
 shows: the first layer's comes first
-points: 9
+points: 11
 runs: split
 """
 # %% grade_id="split"

@@ -1,8 +1,8 @@
 """Split: the layers are dealt out by another rounding: 6 on 4 devices as 2, 1, 2, 1.
 
-fails: split/split
+fails: split/placement
 shows: as np.array_split deals them
-points: 9
+points: 11
 runs: split
 """
 # %% grade_id="split"

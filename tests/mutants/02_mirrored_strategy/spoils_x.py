@@ -2,7 +2,7 @@
 
 fails: by-hand/gradient, by-hand/update
 shows: hand_made_step has changed `x`
-points: 8
+points: 10
 runs: by-hand
 """
 # %% grade_id="by-hand"

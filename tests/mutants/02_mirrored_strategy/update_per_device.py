@@ -2,7 +2,7 @@
 
 fails: by-hand/gradient, by-hand/update
 shows: the weights are not start - learning_rate * gradient
-points: 8
+points: 10
 """
 # %% grade_id="by-hand"
 def hand_made_step(devices, weights, x, y, example_losses, learning_rate):

@@ -2,7 +2,7 @@
 
 fails: fit/bandwidth
 shows: Asked for is its reciprocal
-points: 15
+points: 16
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -2,7 +2,7 @@
 
 fails: fit/latency, fit/bandwidth
 shows: Use what they do not move
-points: 13
+points: 15
 runs: fit
 """
 # %% grade_id="fit"

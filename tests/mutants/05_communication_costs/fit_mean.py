@@ -2,7 +2,7 @@
 
 fails: fit/latency, fit/bandwidth
 shows: drag the mean along
-points: 13
+points: 15
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -2,7 +2,7 @@
 
 fails: fit/latency
 shows: Fit relative errors
-points: 15
+points: 16
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

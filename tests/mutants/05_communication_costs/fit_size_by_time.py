@@ -2,7 +2,7 @@
 
 fails: fit/bandwidth
 shows: The latency is a part of that time
-points: 15
+points: 16
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

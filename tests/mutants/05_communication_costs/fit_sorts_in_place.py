@@ -2,7 +2,7 @@
 
 fails: fit/latency, fit/bandwidth
 shows: fit has changed `times_s`
-points: 13
+points: 15
 """
 # %% grade_id="fit"
 def fit(n_bytes, times_s):

@@ -24,17 +24,36 @@ def fit(n_bytes, times_s):
     beta, latency_s = np.polyfit(n, t, 1, w=1 / t)
     return np.array([latency_s, 1 / beta])
 
-# %% grade_id="all-reduce"
-import math
+# %% grade_id="chain"
+def all_gather_s(p, n_bytes, latency_s, bytes_per_s):
+    return sum(latency_s + n_bytes / (p * bytes_per_s) for _ in range(p - 1))
 
 
-def ring_s(p, n_bytes, latency_s, bytes_per_s):
-    return sum(latency_s + n_bytes / (p * bytes_per_s) for _ in range(2 * p - 2))
+def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):
+    arrived = [0.0] * pieces  # of each part, at the rank that sends now
+    for _ in range(p - 1):
+        free = 0.0
+        for piece in range(pieces):
+            free = arrived[piece] = max(free, arrived[piece]) + latency_s + n_bytes / pieces / bytes_per_s
+    return arrived[-1]
 
 
-def tree_s(p, n_bytes, latency_s, bytes_per_s):
-    return math.ceil(math.log2(p)) * (2 * latency_s + 2 * n_bytes / bytes_per_s)
+def best_pieces(p, n_bytes, latency_s, bytes_per_s):
+    def time_s(pieces):
+        return (p - 2 + pieces) * (latency_s + n_bytes / pieces / bytes_per_s)
 
+    pieces, step = 1, 1
+    while step:  # one step more, twice as large, while it pays; then smaller ones
+        while time_s(pieces + step) < time_s(pieces):
+            pieces, step = pieces + step, step * 2
+        while pieces > step and time_s(pieces - step) < time_s(pieces):
+            pieces -= step
+        step //= 2
+    return pieces
 
-def server_s(workers, n_bytes, latency_s, bytes_per_s):
-    return 2 * latency_s + 2 * workers * n_bytes / bytes_per_s
+# %% grade_id="ranks"
+def most_ranks(n_bytes, latency_s, bytes_per_s, limit):
+    p = np.arange(1, limit + 1)
+    depth = np.ceil(np.log2(p))
+    ring = (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+    return int(p[ring <= depth * (latency_s + n_bytes / bytes_per_s)].max())

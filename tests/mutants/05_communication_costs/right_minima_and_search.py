@@ -14,15 +14,14 @@ def interval(n_bytes, times_s, level, fit):
     middle = np.array(fit(n_bytes, times_s))
     return list(zip(middle - wide, middle + wide))
 
-# %% grade_id="crossover"
-def crossover_bytes(p, latency_s, bytes_per_s):
-    def slower(n):
-        return ring_s(p, n, latency_s, bytes_per_s) > tree_s(p, n, latency_s, bytes_per_s)
-    low, high = 0.0, 1e15
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if slower(middle) else (low, middle)
-    return low
+# %% grade_id="ranks"
+def most_ranks(n_bytes, latency_s, bytes_per_s, limit):
+    for p in range(limit, 3, -1):  # from above: the first one that is not slower
+        depth = (p - 1).bit_length()
+        crossing = latency_s * bytes_per_s * (p - 1 - depth) / (depth - (p - 1) / p)
+        if n_bytes >= crossing:
+            return p
+    return 3
 
 # %% grade_id="fusion"
 def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):

@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: All buckets were sent after backward had ended
-points: 15
+points: 18
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: hooks/overlap, hooks/unused
 shows: Bucket 1 must never leave before bucket 0
-points: 14
+points: 17
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/parameters, broadcast/buffers, hooks/mean, hooks/unused, no-sync/sum
 shows: is the mean of all ranks
-points: 11
+points: 14
 """
 # %% grade_id="broadcast"
 # %%px --setup

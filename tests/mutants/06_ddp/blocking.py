@@ -3,7 +3,7 @@
 fails: flight/launch, hooks/overlap
 shows: give all_reduce async_op=True
 shows: Backward did not end until rank 3 had begun its own
-points: 14
+points: 17
 """
 # %% grade_id="flight"
 # %%px --setup

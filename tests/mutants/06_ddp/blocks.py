@@ -2,7 +2,7 @@
 
 fails: sampler/epochs
 shows: The right samples in the wrong hands
-points: 15
+points: 18
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/averaged
 shows: is something averaged a second time
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: It must know the epoch before it is asked for rows
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: LOCAL_RANK starts again at 0 on each node
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

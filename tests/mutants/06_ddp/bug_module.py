@@ -2,7 +2,7 @@
 
 fails: bug/averaged, bug/weights
 shows: Only DDP's own forward prepares the backward pass for sending
-points: 14
+points: 17
 """
 # %% grade_id="bug"
 # %%px --setup

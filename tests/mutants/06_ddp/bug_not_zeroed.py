@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: The gradients of all steps have added up
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: The loop is to return a list with the rows of each step
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: Every epoch had the order of the first one
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: with its default seed
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

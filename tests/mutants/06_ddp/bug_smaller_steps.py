@@ -2,7 +2,7 @@
 
 fails: bug/averaged, bug/weights
 shows: each takes 8 rows of this rank
-points: 14
+points: 17
 """
 # %% grade_id="bug"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: bug/weights
 shows: Ranks that all compute the whole batch need no other rank
-points: 15
+points: 18
 """
 # %% grade_id="bug"
 # %%px --setup

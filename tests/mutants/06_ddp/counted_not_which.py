@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: A bucket left before all of its own gradients of this backward pass were there
-points: 15
+points: 18
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/parameters, broadcast/buffers
 shows: has the right numbers in new memory
-points: 14
+points: 17
 runs: broadcast
 """
 # %% grade_id="broadcast"

@@ -3,7 +3,7 @@
 fails: sampler/padding, sampler/epochs
 shows: Samples were dropped
 shows: the order is right, but only
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: buckets/cut, hooks/overlap, no-sync/silent
 shows: a float32 has 4 bytes
-points: 13
+points: 16
 """
 # %% grade_id="buckets"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: The sampler does not end
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

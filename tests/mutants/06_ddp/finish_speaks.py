@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: All-reduces were seen while ddp.sync was False
-points: 15
+points: 18
 runs: hooks
 """
 # %% grade_id="hooks"

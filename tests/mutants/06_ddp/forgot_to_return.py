@@ -2,7 +2,7 @@
 
 fails: buckets/cut, hooks/mean, hooks/overlap, hooks/unused, no-sync/silent, no-sync/sum
 shows: TypeError: 'NoneType' object is not iterable
-points: 10
+points: 13
 """
 # %% grade_id="buckets"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: buckets/cut, hooks/overlap
 shows: Backward reaches the last layer first
-points: 14
+points: 17
 """
 # %% grade_id="buckets"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: buckets/cut
 shows: You counted 4 bytes for each number
-points: 15
+points: 18
 runs: buckets
 """
 # %% grade_id="buckets"

@@ -2,7 +2,7 @@
 
 fails: buckets/cut
 shows: but their bytes were counted
-points: 15
+points: 18
 runs: buckets
 """
 # %% grade_id="buckets"

@@ -2,7 +2,7 @@
 
 fails: sampler/epochs
 shows: A second iteration in the same epoch has a different order
-points: 15
+points: 18
 """
 # %% grade_id="sampler"
 # %%px --setup

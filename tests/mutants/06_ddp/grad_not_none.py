@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: a gradient that is not None may come from an earlier pass
-points: 15
+points: 18
 runs: hooks
 """
 # %% grade_id="hooks"

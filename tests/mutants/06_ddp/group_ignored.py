@@ -2,7 +2,7 @@
 
 fails: flight/launch, flight/land, hooks/mean, hooks/overlap
 shows: is group=group given to every call?
-points: 12
+points: 15
 """
 # %% grade_id="flight"
 # %%px --setup

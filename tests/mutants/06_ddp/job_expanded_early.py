@@ -2,7 +2,7 @@
 
 fails: job/meeting
 shows: the batch shell put in the value before srun started anything
-points: 15
+points: 18
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

@@ -2,7 +2,7 @@
 
 fails: job/nodes
 shows: changes the number: SLURM_NNODES has it
-points: 15
+points: 18
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

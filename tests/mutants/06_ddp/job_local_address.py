@@ -2,7 +2,7 @@
 
 fails: job/meeting
 shows: It must be that of the first node
-points: 15
+points: 18
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

@@ -2,7 +2,7 @@
 
 fails: job/meeting
 shows: torchrun was not told which node it is on
-points: 15
+points: 18
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

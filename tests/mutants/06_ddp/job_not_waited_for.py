@@ -2,7 +2,7 @@
 
 fails: job/nodes
 shows: Slurm ends the job with its file
-points: 15
+points: 18
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

@@ -2,7 +2,7 @@
 
 fails: job/nodes, job/meeting
 shows: with --ntasks=2, `sbatch --nodes=
-points: 14
+points: 17
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

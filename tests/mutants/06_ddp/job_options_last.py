@@ -2,7 +2,7 @@
 
 fails: job/nodes, job/meeting
 shows: The options of torchrun stand before the script
-points: 14
+points: 17
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

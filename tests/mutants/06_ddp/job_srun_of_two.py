@@ -2,7 +2,7 @@
 
 fails: job/nodes, job/meeting
 shows: torchrun was started on 2 of the
-points: 14
+points: 17
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

@@ -2,7 +2,7 @@
 
 fails: job/nodes, job/meeting
 shows: Ask for one task on each node
-points: 14
+points: 17
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

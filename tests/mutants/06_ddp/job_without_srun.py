@@ -2,7 +2,7 @@
 
 fails: job/nodes, job/meeting
 shows: srun starts a command on all
-points: 14
+points: 17
 """
 # %% grade_id="job"
 JOB = r"""#!/bin/bash

@@ -2,7 +2,7 @@
 
 fails: flight/launch, flight/land
 shows: Is a parameter left out where its gradient is None?
-points: 14
+points: 17
 runs: flight
 """
 # %% grade_id="flight"

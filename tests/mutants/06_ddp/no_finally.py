@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: set it back in a `finally`
-points: 15
+points: 18
 """
 # %% grade_id="no-sync"
 # %%px --setup

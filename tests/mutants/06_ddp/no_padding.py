@@ -3,7 +3,7 @@
 fails: sampler/padding, sampler/epochs
 shows: would wait for ever
 shows: What follows is not
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: the block of one changes the other
-points: 15
+points: 18
 """
 # %% grade_id="no-sync"
 # %%px --setup

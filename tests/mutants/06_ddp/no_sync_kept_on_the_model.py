@@ -2,7 +2,7 @@
 
 fails: no-sync/silent, no-sync/sum
 shows: set ddp.sync back
-points: 14
+points: 17
 """
 # %% grade_id="no-sync"
 # %%px --setup

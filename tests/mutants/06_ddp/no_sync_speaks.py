@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: Gradients were sent inside no_sync
-points: 15
+points: 18
 """
 # %% grade_id="no-sync"
 # %%px --setup

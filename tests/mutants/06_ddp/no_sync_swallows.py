@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: no_sync has swallowed it
-points: 15
+points: 18
 """
 # %% grade_id="no-sync"
 # %%px --setup

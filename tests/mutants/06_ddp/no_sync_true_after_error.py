@@ -2,7 +2,7 @@
 
 fails: no-sync/silent
 shows: which the outer one has caught
-points: 15
+points: 18
 """
 # %% grade_id="no-sync"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/parameters, broadcast/buffers, hooks/mean, hooks/unused, no-sync/sum
 shows: rank 1 differs from rank 0 after construction
-points: 11
+points: 14
 """
 # %% grade_id="broadcast"
 # %%px --setup

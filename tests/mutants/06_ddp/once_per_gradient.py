@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: launch in a loop, `while`
-points: 15
+points: 18
 """
 # %% grade_id="hooks"
 # %%px --setup

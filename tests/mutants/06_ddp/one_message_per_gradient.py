@@ -2,7 +2,7 @@
 
 fails: flight/launch, hooks/overlap, no-sync/silent
 shows: The bucket was sent in pieces
-points: 13
+points: 16
 """
 # %% grade_id="flight"
 # %%px --setup

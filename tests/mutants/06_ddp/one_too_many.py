@@ -3,7 +3,7 @@
 fails: sampler/padding, sampler/epochs
 shows: equally many samples, but too many
 shows: the order from its beginning
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: buckets/cut
 shows: so >= and not >
-points: 15
+points: 18
 runs: buckets
 """
 # %% grade_id="buckets"

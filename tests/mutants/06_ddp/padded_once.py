@@ -3,7 +3,7 @@
 fails: sampler/padding, sampler/epochs
 shows: different numbers of samples
 shows: the order from its beginning, as often as needed
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/buffers, hooks/mean, no-sync/sum
 shows: 3.running_mean was not broadcast
-points: 13
+points: 16
 """
 # %% grade_id="broadcast"
 # %%px --setup

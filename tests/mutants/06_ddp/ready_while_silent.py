@@ -3,7 +3,7 @@
 fails: hooks/overlap, no-sync/sum
 shows: not even noting the parameter in `ready`; and a gradient
 shows: The cause is in exercise 4
-points: 14
+points: 17
 runs: hooks, no-sync
 """
 # %% grade_id="hooks"

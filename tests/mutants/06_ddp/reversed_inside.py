@@ -2,7 +2,7 @@
 
 fails: buckets/cut
 shows: in another order: inside a bucket, too
-points: 15
+points: 18
 runs: buckets
 """
 # %% grade_id="buckets"

@@ -2,7 +2,7 @@
 
 fails: broadcast/parameters, broadcast/buffers, hooks/mean, hooks/overlap
 shows: name its first rank with group_src=0
-points: 12
+points: 15
 """
 # %% grade_id="broadcast"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: sampler/epochs
 shows: draw with seed + epoch
-points: 15
+points: 18
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: hooks/mean, hooks/overlap
 shows: In the second step
-points: 14
+points: 17
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: flight/launch
 shows: and land has sent the bucket
-points: 15
+points: 18
 runs: flight
 """
 # %% grade_id="flight"

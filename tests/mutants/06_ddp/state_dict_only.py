@@ -3,7 +3,7 @@
 fails: broadcast/buffers
 shows: 3.unsaved was not broadcast
 shows: persistent=False
-points: 15
+points: 18
 runs: broadcast
 """
 # %% grade_id="broadcast"

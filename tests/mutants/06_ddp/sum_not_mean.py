@@ -2,7 +2,7 @@
 
 fails: flight/land, hooks/mean, hooks/unused, no-sync/sum
 shows: 4 times too large: summed, not averaged
-points: 12
+points: 15
 """
 # %% grade_id="flight"
 # %%px --setup

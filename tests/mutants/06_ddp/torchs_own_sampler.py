@@ -2,7 +2,7 @@
 
 fails: sampler/padding, sampler/epochs
 shows: are closed in this check
-points: 14
+points: 17
 """
 # %% grade_id="sampler"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/parameters
 shows: has changed requires_grad of a parameter
-points: 15
+points: 18
 runs: broadcast
 """
 # %% grade_id="broadcast"

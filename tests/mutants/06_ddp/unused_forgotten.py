@@ -3,7 +3,7 @@
 fails: hooks/unused
 shows: HANG
 shows: finish must send what is left
-points: 15
+points: 18
 """
 # %% grade_id="hooks"
 # %%px --setup

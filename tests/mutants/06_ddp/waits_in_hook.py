@@ -2,7 +2,7 @@
 
 fails: hooks/overlap
 shows: Backward did not end until rank 3 had begun its own
-points: 15
+points: 18
 """
 # %% grade_id="hooks"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: broadcast/buffers
 shows: num_batches_tracked was not broadcast
-points: 15
+points: 18
 runs: broadcast
 """
 # %% grade_id="broadcast"

@@ -2,7 +2,7 @@
 
 fails: flight/land, hooks/mean
 shows: Divide by that of the group, 3 here
-points: 14
+points: 17
 """
 # %% grade_id="flight"
 # %%px --setup

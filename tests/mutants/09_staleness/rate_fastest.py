@@ -5,5 +5,5 @@ shows: This is the rate that converges fastest
 points: 15
 """
 # %% grade_id="rate"
-def largest_stable_rate(curvatures, delay):
-    return delay**delay / (delay + 1) ** (delay + 1) / max(curvatures)
+def largest_stable_rate(curvatures, delays):
+    return min(d**d / (d + 1) ** (d + 1) / h for h, d in zip(curvatures, delays))

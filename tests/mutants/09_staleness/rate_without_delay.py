@@ -5,5 +5,5 @@ shows: This is the rate without delay, 2 / curvature
 points: 15
 """
 # %% grade_id="rate"
-def largest_stable_rate(curvatures, delay):
+def largest_stable_rate(curvatures, delays):
     return 2 / max(curvatures)

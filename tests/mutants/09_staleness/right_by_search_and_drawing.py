@@ -9,13 +9,17 @@ def versions_of(log):
             pulled[worker] = len(versions)
     return tuple(versions), np.arange(len(versions)) - versions
 # %% grade_id="rate"
-def largest_stable_rate(curvatures, delay):
+def edge(delay):
     low, high = 0.0, 4.0
     for _ in range(40):
         middle = (low + high) / 2
         roots = np.roots([1, middle - 1] if delay == 0 else [1, -1, *[0] * (delay - 1), middle])
         low, high = (middle, high) if np.abs(roots).max() < 1 else (low, middle)
-    return low / max(curvatures)
+    return low
+
+
+def largest_stable_rate(curvatures, delays):
+    return min(edge(delay) / curvature for curvature, delay in zip(curvatures, delays))
 # %% grade_id="backups"
 def step_s(n, b, times_s):
     draws = np.random.default_rng(1).choice(times_s, (200_000, n + b))

@@ -215,11 +215,12 @@ def test_scripts_go_to_each_folder_and_the_lab_gets_the_stub(tmp_path):
     (scripts / "90_open.py").write_text("print('read me')\n")
     (scripts / "90_answer.py").write_text("def f():\n    ### BEGIN SOLUTION\n    return 42 + 1\n    ### END SOLUTION\n")
     (scripts / "90_job.sbatch").write_text("#!/bin/bash\n")
+    (scripts / "90_two.sh").write_text("#!/bin/bash\n")
     (scripts / "90_notes.txt").write_text("not for learners")
     (scripts / "91_other.py").write_text("")
     make.build(tutorial)
     make.build(lab)
-    assert sorted(path.name for path in (tmp_path / "notebooks/scripts").iterdir()) == ["90_job.sbatch", "90_open.py"]
+    assert sorted(path.name for path in (tmp_path / "notebooks/scripts").iterdir()) == ["90_job.sbatch", "90_open.py", "90_two.sh"]
     assert (tmp_path / "labs/90_tiny/90_job.sbatch").read_text() == "#!/bin/bash\n"
     assert "42 + 1" in (tmp_path / "solutions/90_tiny/90_answer.py").read_text()
     stub = (tmp_path / "labs/90_tiny/90_answer.py").read_text()

@@ -164,27 +164,45 @@ def test_worlds_have_all_kinds(seed):
     sizes = [p for p, *_ in cases.worlds(seed)]
     assert sizes[:4] == [1, 2, 3, 4] and max(sizes) >= 900 and min(p for p, *_ in cases.worlds(seed, least=2)) == 2
     for p, n_bytes, link in cases.worlds(seed):
-        for name, model in ((name, verdicts.model(name)) for name in verdicts.MODELS):
-            assert verdicts.cost_problem(name, p, n_bytes, link, float(model(p, n_bytes, *link))) is None
-            assert verdicts.cost_problem(name, p, n_bytes, link, verdicts.NAN)
-    for p, _, link in cases.worlds(seed, least=2):
-        assert verdicts.crossover_problem(p, link, simulate.crossover_bytes(p, *link)) is None
-        assert verdicts.crossover_problem(p, link, -1e12) and verdicts.crossover_problem(p, link, verdicts.NAN)
+        half_of_a_ring = float(simulate.ring_s(p, n_bytes, *link)) / 2
+        assert verdicts.gather_problem(p, n_bytes, link, half_of_a_ring) is None and verdicts.gather_problem(p, n_bytes, link, verdicts.NAN)
+
+
+def played_s(p, n_bytes, pieces, link):
+    """The chain part by part: when each has arrived at each rank."""
+    part_s, arrived = link.latency_s + n_bytes / pieces / link.bytes_per_s, [0.0] * pieces
+    for _ in range(p - 1):
+        free = 0.0
+        for piece in range(pieces):
+            free = arrived[piece] = max(free, arrived[piece]) + part_s
+    return arrived[-1]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mistakes_that_look_alike_for_few_ranks_are_told_apart(seed):
-    def tree(p, n_bytes, link, rounds):
-        return verdicts.cost_problem("tree", p, n_bytes, link, rounds * (link.latency_s + n_bytes / link.bytes_per_s))
+def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
+    for p, n_bytes, pieces, link in cases.chains(seed):
+        assert verdicts.chain_time_s(p, n_bytes, pieces, link) == pytest.approx(played_s(p, n_bytes, pieces, link))
+        assert verdicts.chain_problem(p, n_bytes, pieces, link, played_s(p, n_bytes, pieces, link)) is None
+    for p, n_bytes, link in cases.worlds(seed, least=2):
+        best, tried = verdicts.best_pieces(p, n_bytes, link), [*range(1, 40), *np.geomspace(40, 1e5, 50).astype(int)]
+        assert verdicts.chain_with(p, n_bytes, link, best) <= min(verdicts.chain_with(p, n_bytes, link, int(one)) for one in tried) * (1 + 1e-9)
+        assert verdicts.pieces_problem(p, n_bytes, link, best) is None
+        assert verdicts.pieces_problem(p, n_bytes, link, best + 0.5) and verdicts.pieces_problem(p, n_bytes, link, 0)
 
-    def first(problems):
-        return next(filter(None, problems))["mistake"]
 
-    assert "rounded up" in first(tree(*world, 2 * int(np.log2(world[0]))) for world in cases.worlds(seed))
-    assert "one half" in first(tree(*world, (world[0] - 1).bit_length()) for world in cases.worlds(seed))
-    asked = [(p, link, (p - 1).bit_length()) for p, _, link in cases.worlds(seed, least=2)]
-    assert "not all of it" in first(verdicts.crossover_problem(p, link, p > 3 and cases.half(link) * (p - 1 - depth) / (depth - 1)) for p, link, depth in asked)
-    assert "alpha B" in first(verdicts.crossover_problem(p, link, cases.half(link)) for p, link, _ in asked)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_numbers_of_ranks_have_gaps(seed):
+    """So that a search by halving, or one that stops at the first gap, gives a wrong number."""
+    found = []
+    for n_bytes, link, limit in cases.sizes_for_ranks(seed):
+        right = verdicts.not_slower(n_bytes, link, limit)
+        for p in (2, 3, right[-1], min(limit, right[-1] + 1), limit):
+            assert (p in right) == (simulate.ring_s(p, n_bytes, *link) <= simulate.tree_s(p, n_bytes, *link))
+        assert verdicts.ranks_problem(n_bytes, link, limit, right[-1]) is None
+        assert all(verdicts.ranks_problem(n_bytes, link, limit, wrong) for wrong in (right[-1] + 1, 0, right[-1] - 0.5, verdicts.NAN))
+        found.append((right[-1], len(right)))
+    assert [last != count for last, count in found] == [True, True, True, False, False]
+    assert found[3][0] == 3 and found[4][0] == cases.sizes_for_ranks(seed)[4][2]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

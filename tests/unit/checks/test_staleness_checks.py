@@ -51,11 +51,28 @@ def test_a_wrong_replay_is_seen(seed):
     assert all(run.versions == list(range(len(run.versions))) for run in cases.runs(seed, stale=False))
 
 
-@pytest.mark.parametrize("got, says", [(stable_rate(3) / 5, None), (2 / 5, "without delay"), (stable_rate(3) / 2, "smallest"), (stable_rate(3) * 5, "divide it"),
-                                       (np.pi / 7 / 5, "angle"), (stable_rate(4) / 5, "bound for delay 3 + 1"), (0.01, "Too small"), (float("nan"), "positive number")])
+@pytest.mark.parametrize("got, says", [(stable_rate(3) / 5, None), (2 / 5, "without delay"), (stable_rate(3) * 5, "divide it"), (np.pi / 7 / 5, "angle"),
+                                       (stable_rate(4) / 5, "bound for delay 3 + 1"), (0.01, "Too small"), (float("nan"), "positive number")])
 def test_a_wrong_rate_is_named(got, says):
-    problem = verdicts.rate_problem([2.0, 5.0, 3.0], 3, got)
+    problem = verdicts.rate_problem([5.0], [3], got)
     assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("got, says", [(stable_rate(9) / 8, None), (2 / 20, "right for the largest curvature, 20"), (stable_rate(15) / 0.2, "right for the longest delay"),
+                                       (stable_rate(15) / 20, "no direction has both"), (stable_rate(3) / 2, "Too large: at delay 9"), (stable_rate(5) / 20, "mean of the delays")])
+def test_a_wrong_choice_of_the_direction_is_named(got, says):
+    problem = verdicts.rate_problem([20.0, 8.0, 0.2], [0, 9, 6 if says == "mean of the delays" else 15], got)
+    assert problem is None if says is None else says in problem["mistake"]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_direction_that_decides_is_the_steepest_the_latest_and_neither(seed):
+    decided = []
+    for curvatures, delays in cases.curvatures(seed, many=True):
+        bounds = [stable_rate(delay) / curvature for curvature, delay in zip(curvatures, delays)]
+        first = bounds.index(min(bounds))
+        decided.append((curvatures[first] == max(curvatures), delays[first] == max(delays)))
+    assert decided == [(True, False), (False, True), (False, False)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

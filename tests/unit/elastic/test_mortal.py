@@ -6,7 +6,7 @@ import psutil
 import pytest
 import torch
 
-from manyhands.elastic.mortal import in_process, kill_me
+from manyhands.elastic.mortal import in_process, in_ranks, kill_me
 
 
 def test_what_it_returns_comes_back_and_what_it_prints_does_not(capfd):
@@ -60,3 +60,29 @@ def test_a_full_disk_raises_or_kills_at_that_byte(tmp_path, size):
 
 def test_a_file_below_the_limit_is_written(tmp_path):
     assert in_process((tmp_path / "file").write_bytes, bytes(999), file_bytes=1000).value == 999
+
+
+def summed(value):
+    import torch.distributed as dist
+
+    total = torch.tensor(float(value + dist.get_rank()))
+    dist.all_reduce(total)
+    return dist.get_rank(), total.item()
+
+
+def test_ranks_meet_over_gloo_and_return_in_order():
+    assert [outcome.value for outcome in in_ranks(summed, 10, ranks=3)] == [(0, 33.0), (1, 33.0), (2, 33.0)]
+
+
+def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
+    def uneven():
+        import torch.distributed as dist
+
+        if dist.get_rank() == 1:
+            raise ValueError("as it happens")
+        time.sleep(60)
+
+    before = psutil.Process().children()
+    outcomes = in_ranks(uneven, ranks=2, limit_s=8)
+    assert [outcome.error for outcome in outcomes] == ["not done after 8 s", "ValueError: as it happens"]
+    assert psutil.Process().children() == before

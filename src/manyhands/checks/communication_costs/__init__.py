@@ -15,7 +15,7 @@ from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "all_reduce", "crossover", "fit", "fusion", "interval", "ping_pong"]
+__all__ = ["HINTS", "chain", "fit", "fusion", "interval", "ping_pong", "ranks"]
 
 
 check = partial(Report, criteria=CRITERIA)
@@ -69,27 +69,29 @@ def _bands(function, n_bytes, repeated, level):
     return np.array([verdicts.two_pairs(answer) for answer in answers]), np.array(right)
 
 
-def all_reduce(ring_s, tree_s, server_s):
-    """Check the three predictions, for worlds from 1 to 1100 ranks."""
+def chain(all_gather_s, chain_s, best_pieces):
+    """Check the two predictions for worlds from 1 to 1100 ranks, and the number of pieces that is chosen."""
     from manyhands import simulate
 
-    with check("all-reduce") as report:
-        with closed(simulate.ring_s, simulate.tree_s, simulate.parameter_server_s):
-            found = {name: [(p, n_bytes, link, number(ask(function, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed())]
-                     for name, function in zip(report.asked, (ring_s, tree_s, server_s))}
-        for name, asked in found.items():
-            report.judge(name, (verdicts.cost_problem(name, *one) for one in asked), [got for *_, got in asked], rtol=1e-6)
+    with check("chain") as report:
+        with closed(simulate.ring_s):
+            gathers = [(p, n_bytes, link, number(ask(all_gather_s, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed())]
+            chains = [(p, n_bytes, pieces, link, number(ask(chain_s, p, n_bytes, pieces, *link))) for p, n_bytes, pieces, link in cases.chains(seed())]
+            chosen = [(p, n_bytes, link, number(ask(best_pieces, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed(), least=2)]
+        report.judge("gather", (verdicts.gather_problem(*one) for one in gathers), [got for *_, got in gathers], rtol=1e-6)
+        report.judge("chain", (verdicts.chain_problem(*one) for one in chains), [got for *_, got in chains], rtol=1e-6)
+        report.judge("pieces", (verdicts.pieces_problem(*one) for one in chosen), [verdicts.chain_with(*one) for one in chosen], rtol=verdicts.PIECES)
 
 
-def crossover(function):
-    """Check `function(p, latency_s, bytes_per_s)`: the size above which the ring is the faster one, to 1 %."""
+def ranks(function):
+    """Check `function(n_bytes, latency_s, bytes_per_s, limit)`: the largest number of ranks on which the ring is not slower than the tree."""
     from manyhands import simulate
 
-    with check("crossover") as report:
+    asked = cases.sizes_for_ranks(seed())
+    with check("ranks") as report:
         with closed(simulate.crossover_bytes, simulate.ring_s, simulate.tree_s):
-            found = [(p, link, number(ask(function, p, *link))) for p, _, link in cases.worlds(seed(), least=2)]
-        small = min(cases.half(link) for _, link, _ in found) * 1e-3
-        report.judge("crossover", (verdicts.crossover_problem(*one) for one in found), [got for *_, got in found], rtol=0.02, atol=small)
+            found = [(n_bytes, link, limit, number(ask(function, n_bytes, *link, limit))) for n_bytes, link, limit in asked]
+        report.judge("ranks", (verdicts.ranks_problem(*one) for one in found), [got for *_, got in found], atol=0.1)
 
 
 def fusion(finish_s, best_bucket_bytes):

@@ -12,8 +12,8 @@ import numpy as np
 KINDS = (  # lowest and highest latency in s, lowest and highest bytes per second
     ((2e-6, 6e-6), (8e8, 1.5e9)),  # two processes that share memory
     ((2e-5, 6e-5), (1e9, 4e9)),  # two processes and the loopback of the kernel
-    ((4e-5, 1.5e-4), (1.0e8, 1.2e8)),  # Ethernet, 1 Gbit/s
-    ((3e-6, 9e-6), (2e9, 1.2e10)),  # InfiniBand
+    ((2e-6, 6e-6), (3e11, 4.5e11)),  # NVLink of an H100
+    ((3e-6, 9e-6), (3.5e10, 4.8e10)),  # InfiniBand, 400 Gbit/s
     ((5e-3, 2e-2), (1e7, 5e7)),  # two cities
 )
 NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbed
@@ -57,7 +57,7 @@ def measurements(seed):
     from manyhands import simulate
 
     draw, found = generator(seed, "fit"), []
-    for kind, (smallest, largest) in enumerate(((2**-6, 2**16), (2**-8, 2**10), (2**-2, 2**6), (2**-6, 2**16), (2**-8, 2**2))):
+    for kind, (smallest, largest) in enumerate(((2**-6, 2**16), (2**-8, 2**10), (2**-2, 2**6), (2**-6, 2**12), (2**-8, 2**2))):
         true = link(draw, kind)
         n_bytes = sizes(draw, true, smallest, largest)
         times_s = times(draw, true, n_bytes, 41)
@@ -87,6 +87,29 @@ def worlds(seed, least=1):
         one = link(draw, number % len(KINDS))
         found.append((p, int(half(one) * 10 ** draw.uniform(-1.5, 2.5)) + 1, one))
     return [world for world in found if world[0] >= least]
+
+
+def chains(seed):
+    """[(p, n_bytes, pieces, link)]: the worlds, with a single piece, few and many of them."""
+    draw = generator(seed, "chains")
+    counts = (int(draw.integers(2, 9)), 1, int(draw.integers(2, 9)), *(int(draw.integers(2, 60)) for _ in range(4)))
+    return [(p, n_bytes, pieces, one) for (p, n_bytes, one), pieces in zip(worlds(seed), counts, strict=True)]
+
+
+def sizes_for_ranks(seed):
+    """[(n_bytes, link, limit)]: three sizes for which the ring is slower on a power of two and not slower just above it; one for which it is right on 2 and 3 ranks
+    only; and one for which it is right on any number."""
+    from manyhands import simulate
+
+    draw, found = generator(seed, "ranks"), []
+    for power in (int(draw.integers(6, 9)), int(draw.integers(4, 6)), 2):
+        one = link(draw, int(draw.integers(len(KINDS))))
+        low, high = (simulate.crossover_bytes(p, *one) for p in (2**power + 1, 2**power))
+        found.append((int(low + draw.uniform(0.3, 0.7) * (high - low)) + 1, one, int(draw.integers(1500, 3000))))
+    for part, kind in ((0.1, int(draw.integers(1, 4))), (1e5, int(draw.integers(len(KINDS))))):
+        one = link(draw, kind)
+        found.append((int(part * half(one)) + 1, one, int(draw.integers(700, 1500))))
+    return found
 
 
 Backward = namedtuple("Backward", "ready_s n_bytes p link")  # when each gradient is ready, its size; ranks and their network

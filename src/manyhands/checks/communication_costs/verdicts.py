@@ -15,7 +15,7 @@ FIT = 0.10  # latency and bandwidth, relative
 FAR = 10  # a few disturbed times make a mean several times too large; what is further off has another cause
 BANDS, HELD = 16, 7  # measurements of one link; in so many at least each of the two bands holds the truth: right bands fail once in 10,000 times
 WIDTH = (0.8, 1.3)  # of our own width
-CROSSOVER = 0.01
+PIECES = 0.03  # the time with the chosen number of pieces may be longer than the best by this part: a rounded number is 2 % off at most
 BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
 
 
@@ -180,52 +180,81 @@ def width_evidence(got, right):
 
 # ------------------------------------------------------------------ predictions
 
-MODELS = {"ring": "ring_s", "tree": "tree_s", "server": "parameter_server_s"}
+def gather_problem(p, n_bytes, link, got):
+    latency_s, bytes_per_s = link
+    beta, right = n_bytes / bytes_per_s, (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+    wrong = {"gather twice": 2 * right, "gather p rounds": p * (latency_s + beta / p), "gather not cut": (p - 1) * (latency_s + beta),
+             "latency once": latency_s + (p - 1) / p * beta, "multiplied": (p - 1) * (latency_s + n_bytes / p * bytes_per_s)}
+    return _cost_problem("gather", p, n_bytes, right, got, wrong)
 
 
-def model(name):
-    from manyhands import simulate
-
-    return getattr(simulate, MODELS[name])
+def chain_time_s(p, n_bytes, pieces, link):
+    return (p - 2 + pieces) * (link.latency_s + n_bytes / pieces / link.bytes_per_s) if p > 1 else 0.0
 
 
-def cost_problem(name, p, n_bytes, link, got):
-    right, (latency_s, bytes_per_s), depth = float(model(name)(p, n_bytes, *link)), link, (p - 1).bit_length()
+def chain_problem(p, n_bytes, pieces, link, got):
+    right, part_s = chain_time_s(p, n_bytes, pieces, link), link.latency_s + n_bytes / pieces / link.bytes_per_s
+    wrong = {"chain in turn": (p - 1) * pieces * part_s, "chain in turn ": (p - 1) * (link.latency_s + n_bytes / link.bytes_per_s),
+             "chain not cut": (p - 2 + pieces) * (link.latency_s + n_bytes / link.bytes_per_s), "chain one more": (p - 1 + pieces) * part_s,
+             "chain one less": (p - 3 + pieces) * part_s, "latency once": link.latency_s + (p - 2 + pieces) * n_bytes / pieces / link.bytes_per_s,
+             "multiplied": (p - 2 + pieces) * (link.latency_s + n_bytes / pieces * link.bytes_per_s)}
+    return _cost_problem("chain", p, n_bytes, right, got, wrong, f" and {pieces} pieces")
+
+
+def _cost_problem(what, p, n_bytes, right, got, wrong, cut=""):
     if near(got, right) or got == right:
         return None
-    beta, log2 = n_bytes / bytes_per_s, np.log2(p)
-    if name == "ring":
-        wrong = {"half": right / 2, "p rounds": 2 * p * (latency_s + beta / p), "not cut": 2 * (p - 1) * (latency_s + beta),
-                 "latency once": latency_s + 2 * (p - 1) / p * beta, "latency once ": 2 * latency_s + 2 * (p - 1) / p * beta}
-    elif name == "tree":
-        wrong = {"down": 2 * (p.bit_length() - 1) * (latency_s + beta), "down ": 2 * log2 * (latency_s + beta), "half": right / 2, "log of size": 2 * log2 * latency_s + 2 * beta,
-                 "latency once": latency_s + 2 * depth * beta, "chain": 2 * (p - 1) * (latency_s + beta)}
-    else:
-        wrong = {"half": right / 2, "one worker": 2 * (latency_s + beta), "own gradient": 2 * (latency_s + (p - 1) * beta), "latencies in turn": 2 * p * (latency_s + beta)}
-    found = (_named(got, {"multiplied": _multiplied(name, p, n_bytes, link), **wrong}) or "other cost").strip()
-    known = found if found in ("multiplied", "latency once", "other cost", "half") else f"{name} {found}"
-    return say(known, right, got, p=p, what=name, n_bytes=n_bytes)
+    return say((_named(got, wrong) or "other cost").strip(), right, got, what=what, p=p, n_bytes=n_bytes, cut=cut)
 
 
-def _multiplied(name, p, n_bytes, link):
-    """bytes_per_s taken for the time of a byte."""
-    return float(model(name)(p, n_bytes, link.latency_s, 1 / link.bytes_per_s))
+def best_pieces(p, n_bytes, link):
+    """The best whole number of pieces: the time is convex over it."""
+    best = int(((p - 2) * n_bytes / cases.half(link)) ** 0.5)
+    return min((max(1, best), best + 1), key=lambda pieces: chain_time_s(p, n_bytes, pieces, link))
 
 
-def crossover_problem(p, link, got):
-    from manyhands import simulate
+def chain_with(p, n_bytes, link, got):
+    """The time with the number of pieces that the learner has chosen."""
+    return chain_time_s(p, n_bytes, got, link) if got >= 1 else NAN
 
-    right, half = simulate.crossover_bytes(p, *link), cases.half(link)
-    if abs(got - right) <= CROSSOVER * right + 1e-3 * half:
+
+def pieces_problem(p, n_bytes, link, got):
+    if not (got >= 1 and got == int(got)):
+        return say("pieces whole", got=got, p=p)
+    right = best_pieces(p, n_bytes, link)
+    longer = chain_with(p, n_bytes, link, got) / chain_time_s(p, n_bytes, right, link) - 1
+    if longer <= PIECES:
         return None
-    if not np.isfinite(got):
-        return say("no number", right, got, p=p)
-    depth, log2 = (p - 1).bit_length(), np.log2(p)
-    wrong = {"crossover log2": half * (p - 1 - log2) / (log2 - (p - 1) / p)}
-    if depth > 1:
-        wrong["crossover not cut"] = half * (p - 1 - depth) / (depth - 1)  # for 4 ranks alpha B: who takes that for all has failed with 2
-    wrong |= {"crossover half": half, "crossover bits": right * 8}
-    return say(_named(got, wrong, 0.005) or ("never crosses" if right == 0 else "other crossover"), right, got, p=p)
+    by_alpha = n_bytes / cases.half(link)
+    name = "pieces uncut" if got == 1 else "pieces by alpha B" if abs(got - by_alpha) <= 1 and by_alpha > 3 else "pieces other"
+    words = MISTAKES[name].format(p=p, n_bytes=n_bytes, got=f"{got:.0f}", more=f"{100 * longer:.0f}")
+    return {"rank": None, "expected": f"{right} pieces", "got": f"{got:.0f} pieces", "mistake": words}
+
+
+# ------------------------------------------------------------------ how many ranks
+
+def not_slower(n_bytes, link, limit, depth=None):
+    """The numbers of ranks from 1 to the limit on which a ring takes no longer than a tree of so many levels (log2, rounded up)."""
+    p = np.arange(1, limit + 1)
+    levels = np.array([(one - 1).bit_length() for one in range(1, limit + 1)]) if depth is None else depth(p)
+    ring_s = (p - 1) * (link.latency_s + n_bytes / p / link.bytes_per_s)
+    return p[ring_s <= levels * (link.latency_s + n_bytes / link.bytes_per_s)].tolist()
+
+
+def ranks_problem(n_bytes, link, limit, got):
+    kept = not_slower(n_bytes, link, limit)
+    right = kept[-1]
+    if got == right:
+        return None
+    first = next((p - 1 for p in range(1, limit + 1) if p > len(kept) or kept[p - 1] != p), limit)  # below the first gap
+    wrong = {"ranks first": first, "ranks powers": max(p for p in kept if p & (p - 1) == 0), "ranks log2": not_slower(n_bytes, link, limit, np.log2)[-1]}
+    if not (got >= 1 and got == int(got)):
+        name = "ranks no number"
+    elif got > limit:
+        name = "ranks over"
+    else:
+        name = next((name for name, value in wrong.items() if value == got), "ranks other" if got in kept else "ranks slower")
+    return {"rank": None, "expected": right, "got": got, "mistake": MISTAKES[name].format(limit=limit, got=f"{got:.0f}")}
 
 
 # ------------------------------------------------------------------ fusion

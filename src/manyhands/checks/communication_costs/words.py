@@ -6,24 +6,24 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "times": (2, "rank 0 returns half of each round trip, and leaves the warm-up out"),
     },
     "fit": {
-        "latency": (2, "the latency of five hidden links, to 10 %"),
-        "bandwidth": (2, "their bytes per second, to 10 %"),
+        "latency": (1, "the latency of five hidden links, to 10 %"),
+        "bandwidth": (1, "their bytes per second, to 10 %"),
     },
     "interval": {
         "covers": (1, "the bands hold the truth: each in at least 7 of 16 hidden measurements (about 14 are expected)"),
         "width": (1, "and are as wide as their level asks for: 0.8 to 1.3 times our own"),
     },
-    "all-reduce": {
-        "ring": (1, "2 (p - 1) rounds of a p-th of the tensor, for 1 to 1100 ranks"),
-        "tree": (1, "a reduce and a broadcast along a binomial tree, for 1 to 1100 ranks"),
-        "server": (1, "one server, whose link carries the gradients of all workers, in and out"),
+    "chain": {
+        "gather": (1, "p - 1 rounds of a p-th of the tensor, for 1 to 1100 ranks"),
+        "chain": (1, "a broadcast along a chain in pieces, for 1 to 1100 ranks"),
+        "pieces": (2, "the chosen number of pieces makes the broadcast at most 3 % slower than the best number"),
     },
-    "crossover": {
-        "crossover": (2, "the size above which the ring is faster than the tree, to 1 %, for 2 to 1100 ranks"),
+    "ranks": {
+        "ranks": (2, "the largest number of ranks on which the ring is not slower than the tree"),
     },
     "fusion": {
         "finish": (2, "when the last gradient has been summed, for buckets of all sizes"),
-        "best": (1, "the chosen size of buckets is at most 8 % slower than the best"),
+        "best": (2, "the chosen size of buckets is at most 8 % slower than the best"),
     },
 }
 
@@ -78,28 +78,31 @@ MISTAKES = {
     "one side": "The band of the {what} is too narrow. Level {level:g} leaves {whole} out, at both ends together: the quantiles {rest} and {upper}, of fits that each have as many times of a size as that "
                 "size has, no more.",
     "too narrow": "The band of the {what} is too narrow for its level. Did you resample the repeated times of each size, with replacement, as many as there are?",
-    # all-reduce
-    "half": "{what}, p = {p}: this is one half of it. An all-reduce is a sum and its distribution, a push and a pull.",
-    "multiplied": "{what}, p = {p}: bytes_per_s is a speed: n_bytes / bytes_per_s, not times.",
-    "latency once": "{what}, p = {p}: every round begins with a latency of its own.",
-    "other cost": "{what}, p = {p}, {n_bytes} bytes: how many rounds, and how many bytes in each?",
-    "ring p rounds": "ring, p = {p}: a chunk needs p - 1 hops to meet all ranks, not p. (One rank needs none.)",
-    "ring not cut": "ring, p = {p}: in each round a p-th of the tensor moves, not the whole.",
-    "tree down": "tree, p = {p}: the number of rounds is log2 p, rounded up: (p - 1).bit_length().",
-    "tree log of size": "tree, p = {p}: the whole tensor moves in *each* of the rounds.",
-    "tree chain": "tree, p = {p}: these are the rounds of a chain. In a tree, the ranks that are done double in each round.",
-    "server one worker": "server, {p} workers: these are the bytes of one worker. All of them come in through the server's one link.",
-    "server own gradient": "server, {p} workers: the server is a process apart here: all p workers send.",
-    "server latencies in turn": "server, {p} workers: they all send at once. Their latencies pass at the same time; only the bytes queue on the server's link.",
-    # crossover
-    "no number": "Return a number of bytes.",
-    "never crosses": "p = {p}: a ring has as few rounds as the tree here, and fewer bytes. It is never slower: return 0.",
-    "crossover log2": "p = {p}: the tree has log2 p rounds, *rounded up*: (p - 1).bit_length().",
-    "crossover half": "alpha B is the size at which one message costs twice its latency. Where two algorithms cross depends on p = {p} too: set ring and tree equal.",
-    "crossover bits": "These are bits: bandwidth is in bytes per second here.",
-    "crossover not cut": "p = {p}: the ring moves (p - 1)/p of the tensor in a half, not all of it.",
-    "other crossover": "p = {p}: at this size ring and tree do not take the same time. Set both formulas equal, and solve for the size.",
+    # the chain in pieces
+    "multiplied": "{what}, p = {p}: bytes_per_s is a speed, so divide by it: n_bytes / bytes_per_s.",
+    "latency once": "{what}, p = {p}: every round begins with its own latency.",
+    "other cost": "{what}, p = {p}, {n_bytes} bytes{cut}: how many rounds are there, and how many bytes are in each?",
+    "gather twice": "gather, p = {p}: these are the rounds of an all-reduce. An all-gather is its second half only.",
+    "gather p rounds": "gather, p = {p}: a part needs p - 1 hops to reach all other ranks. (One rank needs none.)",
+    "gather not cut": "gather, p = {p}: n_bytes is the size of the gathered tensor, and in each round a p-th of it moves.",
+    "chain in turn": "chain, p = {p}{cut}: here each rank waits for the whole tensor before it passes anything on. A rank passes a part on while it receives the next one.",
+    "chain not cut": "chain, p = {p}{cut}: in each round one part moves, not the whole tensor.",
+    "chain one more": "chain, p = {p}{cut}: this is one round too many. In the round in which the first part reaches the last rank, p - 1 rounds are over, and each further part takes one more.",
+    "chain one less": "chain, p = {p}{cut}: this is one round too few. The first part reaches the last rank after p - 1 rounds, and each *further* part takes one more.",
+    "pieces whole": "p = {p}: the number of pieces is a whole number, at least 1.",
+    "pieces uncut": "p = {p}: with a single piece, only one rank sends at a time. {more} % slower than the best number of pieces.",
+    "pieces by alpha B": "p = {p}: this makes each piece as large as alpha B, whatever the length of the chain. {more} % slower than the best number: more ranks need smaller pieces.",
+    "pieces other": "p = {p}, {n_bytes} bytes: {got} pieces are {more} % slower than the best number. More pieces cost latencies, fewer pieces let the ranks wait. Try several numbers with chain_s.",
+    # how many ranks
+    "ranks no number": "Return a whole number of ranks, from 1 to {limit}.",
+    "ranks first": "Limit {limit}: you stop at the first number of ranks on which the ring is slower. Just above a power of two the tree gets two more rounds, and the ring can be the faster one again.",
+    "ranks log2": "Limit {limit}: the tree has log2 p rounds, *rounded up*: (p - 1).bit_length().",
+    "ranks powers": "Limit {limit}: these are powers of two only. The number of ranks may be any whole number.",
+    "ranks over": "The number of ranks must not be larger than the limit, {limit}.",
+    "ranks slower": "Limit {limit}: on {got} ranks the ring is slower than the tree.",
+    "ranks other": "Limit {limit}: the ring is not slower on more ranks than that, too.",
     # fusion
+    "no number": "Return a number of bytes.",
     "after the backward": "Nothing is sent here before the whole backward pass has ended. A bucket can leave as soon as its own gradients are ready.",
     "network only": "The time of the messages alone. They cannot leave before their gradients are ready.",
     "last bucket only": "Only the last bucket is waited for. The buckets before it may still be under way: one message at a time.",
@@ -133,15 +136,14 @@ HINTS = {
         "200 times: for each size, draw.choice(times, len(times)); fit what came. Then, over the 200 latencies, np.quantile(latencies, [(1 - level) / 2, (1 + level) / 2]); the same for the "
         "bandwidths. Return one pair (low, high) for each.",
     ),
-    "05-all-reduce": (
-        "Each is a number of rounds times what one round takes, latency_s + bytes / bytes_per_s. For each of the three: how many rounds, and how many bytes go over the busiest link in one?",
-        "Ring: 2 (p - 1) rounds, in each a message of n_bytes / p. Tree: twice (p - 1).bit_length() rounds, in each a message of n_bytes. Server: in, latency_s + p n_bytes / bytes_per_s; out, the "
-        "same.",
+    "05-chain": (
+        "An all-reduce along a ring is a reduce-scatter and an all-gather, with equally many rounds. For the chain, count in which round the first part reaches the last rank, and how many rounds later the last part does.",
+        "The time of the chain is a number of rounds times what one part takes, and both depend on `pieces`: one grows, the other shrinks. Search over whole numbers with your own chain_s (the best number can be large, so do not try "
+        "every one of them), or find where the derivative over `pieces` is 0, and look at the whole numbers around it.",
     ),
-    "05-crossover": (
-        "At the size that you look for, ring_s and tree_s of exercise 4 are equal. Both are straight lines over n. Where one line is never above the other, there is no such size: what then?",
-        "With L = (p - 1).bit_length(): 2 (p - 1) (a + n / (p B)) = 2 L (a + n / B). Bring the terms with n to one side: n (L - (p - 1) / p) / B = a (p - 1 - L). So "
-        "n = a B (p - 1 - L) / (L - (p - 1) / p), which is 0 for 2 and 3 ranks.",
+    "05-ranks": (
+        "On 4 ranks the tree has 4 rounds and on 5 ranks it has 6, while the ring gains only two small rounds. So what becomes of the question at 5 ranks, if the ring was a little slower on 4?",
+        "The set of numbers on which the ring is not slower may have gaps, so a search by halving, or one that stops at the first gap, can miss its end. `limit` is small enough to look at every number.",
     ),
     "05-fusion": (
         "Go through the gradients once, in order, and keep two numbers: when the network is free again, and how many bytes the bucket holds. When is a bucket sent, and at which of two moments does "

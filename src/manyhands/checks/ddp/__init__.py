@@ -14,10 +14,11 @@ from manyhands.checks.ddp import (
     silent_verdicts,
     verdicts,
 )
+from manyhands.checks.ddp import fine_tuning_verdicts as tuning
 from manyhands.checks.ddp.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.on_ranks import RankReport
 
-__all__ = ["HINTS", "broadcast", "buckets", "bug", "flight", "hooks", "job", "no_sync", "sampler"]
+__all__ = ["HINTS", "broadcast", "buckets", "bug", "fine_tuning", "flight", "hooks", "job", "no_sync", "sampler"]
 
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 _runs = itertools.count()  # numbers the experiments in which one rank waits for another
@@ -138,7 +139,24 @@ def bug(cluster, training):
         report.judge("weights", map(verdicts.weights_problem, itertools.count(), answers), values, atol=verdicts.ATOL)
 
 
-# ------------------------------------------------------------------ 8: a batch file
+# ------------------------------------------------------------------ 8: find the bugs of a fine-tuning
+
+def fine_tuning(cluster, function):
+    """Check `function(model, batches, epochs)`: fine-tuning with frozen layers, missing labels and a scheduler, as a single process does it."""
+    with check("fine-tuning", cluster) as report:
+        answers = report.on_ranks("ddp.fine_tuning", "fine_tuning", function, seed())
+        first = answers[0]
+        seeded = _sample(first["serial"][0])  # what ranks have in common does not depend on the seed by itself
+        agreed = all(tuning.same_rates(answer, first) for answer in answers)
+        values = [[tuning.same_rates(answer, first), len(set(answer["rates"] or ())) > 1, tuning.of_one_rank(answer), seeded] for answer in answers]
+        report.judge("rates", [tuning.rates_problem(rank, answer, first, agreed) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        values = [[tuning.same_layers(answer, first), seeded] for answer in answers]
+        report.judge("layers", [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        values = [list(map(_sample, answer["got"])) for answer in answers]
+        report.judge("labels", [tuning.labels_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+
+
+# ------------------------------------------------------------------ 9: a batch file
 
 def job(text):
     """Check a batch file, without Slurm: bash runs it with stand-ins for srun and torchrun, as a job of two nodes and of more."""

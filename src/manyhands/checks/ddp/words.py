@@ -29,6 +29,11 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "averaged": (1, "the gradients of every step are averaged, once"),
         "weights": (1, "all ranks end with the weights of one process that takes the same batches, each from rows of its own"),
     },
+    "fine-tuning": {
+        "rates": (1, "all ranks lower their rate after the same epochs, and not by the loss of one rank"),
+        "layers": (1, "all ranks end with the same weights, in the first layer and in the head"),
+        "labels": (1, "the weights are those of one process, in which every label counts as much as any other"),
+    },
     "job": {
         "nodes": (1, "one torchrun on each node of the job, of two or more, and two ranks each"),
         "meeting": (1, "all of them meet at the first node, and each one knows its place"),
@@ -163,6 +168,27 @@ MISTAKES = {
     "not zeroed": "The gradients of all steps have added up: empty them after each step, with optimiser.zero_grad().",
     "other rate": "The steps are 4 times too small: DDP gives the mean over the ranks already, so the rate stays 0.5.",
     "other weights": "All ranks must end with the weights of one process: 8 rows of each rank in a step, SGD with rate 0.5, the order of DistributedSampler.",
+    # find the bugs of a fine-tuning
+    "no rates": "The loop is to return a list with the rate after each epoch.",
+    "own rates": "The ranks have lowered their rates after different epochs, because each scheduler was given the loss of its own rank. Give all of them one number that follows from the labels of all "
+                 "ranks: sum with dist.all_reduce before scheduler.step.",
+    "rate never lowered": "The rate was never lowered, although the loss of all ranks stops falling. Is scheduler.step called after each epoch, and does it get the loss of all ranks, or the loss of one rank, "
+                          "which goes on falling?",
+    "rates of one rank": "All ranks have the same rates, but these follow from the loss of rank {rank} alone, which sees a quarter of the labels. Let the scheduler decide by the loss of all ranks.",
+    "late layers": "The heads are equal and the first layers are not, so the gradients of the first layer were not averaged. DistributedDataParallel puts its hooks on the parameters that require a gradient "
+                   "when the constructor runs; what is unfrozen later, it does not see.",
+    "layers and rates": "The ranks end with different weights. They have different rates, and then even equal gradients take them apart: repair the rates first, and look at the layers again.",
+    "all layers": "The ranks end with different weights, although their rates are the same: every step of every rank must use gradients that are averaged over the ranks.",
+    "ranks apart": "The ranks end with different weights, so they cannot all be those of one process: repair the other two criteria first.",
+    "means": "A mean over each micro-batch lets a label of a micro-batch with one label count as much as all labels of a full one. Sum the losses, and divide by the number of labels in the step.",
+    "own labels": "Each rank has divided by the number of its own labels, so a label of a rank with few labels counts more than a label of another rank. Divide by the labels of all ranks: count them with "
+                  "dist.all_reduce before the first backward pass of the step.",
+    "not times world": "The gradient is 4 times too small. DDP averages over the ranks: if the losses are divided by the labels of all ranks, multiply them by the number of ranks.",
+    "padding counted": "The losses were divided by the number of rows, and rows without a label (-100) were counted too. Count the labels.",
+    "never unfrozen": "The first layer was never trained: from epoch 1 on, its parameters require gradients, and they must take part.",
+    "never frozen": "The first layer was trained in epoch 0, too. Only the head is trained in that epoch.",
+    "rates by another loss": "In every step all labels count alike, but the rates are not those of one process: it gives the scheduler the mean loss of all labels of the epoch.",
+    "other fine-tuning": "The ranks agree with each other and not with one process. What is the loss of a label multiplied by on its way into the averaged gradient, and is that the same number for all labels?",
     # a batch file
     "nodes asked": "The file asks for {nodes} node(s). Lines that begin with #SBATCH, before the first command, ask for two.",
     "ntasks": "Slurm gives {n} nodes no fewer than {n} tasks: with --ntasks={nodes}, `sbatch --nodes={n}` gets {nodes}. Ask for --ntasks-per-node=1, "
@@ -218,10 +244,14 @@ HINTS = {  # where to look, then nearly the code
         "math.ceil(n / world_size) samples for each rank. order = torch.randperm(n, generator=...).tolist(); repeat it until it is long "
         "enough, cut it at the total, and take order[rank::world_size]. The generator: torch.Generator().manual_seed(seed + epoch)."),
     "06-bug": (
-        "Look at the evidence line by line. How many all-reduces are there, and how many should there be? Which two ranks have the same rows? What do the rows "
-        "of the first step of each epoch say?",
-        "The forward pass must go through ddp, not through ddp.module. DistributedSampler wants the number among all ranks. And sampler.set_epoch(epoch) stands "
-        "at the beginning of each epoch."),
+        "Compare the lines of two ranks with each other, for every pair of ranks. Then compare the steps of the first epoch with the steps of the second one. At last compare the number of messages "
+        "with the number of steps.",
+        "One fault concerns which way the data takes into the network, one which of its two numbers a rank gives to the sampler, and one what the sampler has to know before it is asked again."),
+    "06-fine-tuning": (
+        "Compare the two layers. Different rates alone take ranks apart a little, but which layer is much further apart than the other one, and what happens to it between epochs 0 and 1? For the fault that the "
+        "evidence does not show, compare with one process: follow the loss of one label into the averaged gradient, from a micro-batch with two labels and from one with eight.",
+        "There is one fault in each of three places: when the model was wrapped, and what required a gradient then; by whose loss the rate is lowered; and what a sum of losses is divided by. In all three, "
+        "a rank does by itself what all ranks must do together."),
     "06-job": (
         "Who reads which line? sbatch reads #SBATCH; the batch shell runs the rest, on the first node only; srun starts its command once for each task, where "
         "SLURM_NODEID tells the node. So the node must fill in its own number.",

@@ -1,5 +1,5 @@
 """Checks of unit 18, elastic training and checkpoints. Everything runs on this machine, without a cluster: what may be killed
-runs in forks of the notebook's kernel.
+runs in forks of the notebook's kernel, and so do the ranks of the last exercise.
 
 Kills, full disks and torn files are real ones: a fork is ended by the kernel at a byte of its file, or before a rename. Sizes,
 steps, seeds and plans of lost ranks are drawn from the seed. A mistake of the learner, an exception too, becomes a FAIL line.
@@ -14,7 +14,7 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, row_verdicts, verdicts
+from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, row_verdicts, second_life, verdicts
 from manyhands.checks.elastic_training.disk_faults import Read, files
 from manyhands.checks.elastic_training.learners_disk import LearnersDisk
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS
@@ -22,7 +22,7 @@ from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.card import SAME
 from manyhands.checks.report import Stopped
 
-__all__ = ["HINTS", "checkpoint", "interval", "reshard", "rollback", "rows", "state"]
+__all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "rows", "state"]
 
 
 class _Check(Report):
@@ -293,3 +293,26 @@ def interval(steps_between, lost):
             parts.append((case, number(ask(lost, *case))))
         report.judge("steps", [verdicts.steps_problem(*one) for one in steps], [got for _, got in steps])
         report.judge("lost", [verdicts.lost_part_problem(*one) for one in parts], [got for _, got in parts], rtol=1e-6)
+
+
+def life(function):
+    """Check `function(folder, until, batch)` on three ranks: a training that is stopped twice between two checkpoints."""
+    from manyhands.elastic import job, mortal
+
+    with _Check("life") as report, tempfile.TemporaryDirectory() as name:
+        job.warm()
+        own, lives = report.whole(0, 2**31), []
+        stops = [5 * number + report.whole(1, 5) for number in (1, report.whole(2, 4), 5)]
+        for until in stops:
+            outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
+            ended = next((one for one in outcomes if one.value is None), None)
+            if ended:
+                raise Stopped(ended.error or f"A rank was killed by {ended.killed_by}.")
+            error = next((one.value[0] for one in outcomes if one.value[0]), None)
+            if error:
+                raise Stopped(error)
+            lives.append([one.value for one in outcomes])
+        made = [[steps for _, steps, _ in ranks] for ranks in lives]
+        report.judge("steps", [second_life.steps_problem(lives, stops)], made)
+        report.judge("ranks", [second_life.ranks_problem(lives)], [stops, second_life.from_rank_0(lives)], atol=1e-9)
+        report.judge("weights", [second_life.weights_problem(lives, stops, own)], [ranks[0][2][:50] for ranks in lives], atol=1e-9)

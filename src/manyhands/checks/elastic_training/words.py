@@ -33,6 +33,11 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
         "steps": (2, "steps between two checkpoints, by Young's rule"),
         "lost": (1, "the part of the time that is lost, to first order"),
     },
+    "life": {
+        "steps": (1, "a life makes the steps that are not in the checkpoint, each of them once"),
+        "ranks": (1, "all ranks have the same weights at the end of each life"),
+        "weights": (1, "the weights are those of a training that was never stopped"),
+    },
 }
 
 MISTAKES = {
@@ -124,6 +129,21 @@ MISTAKES = {
     "other lost": "Not save / every + (every / 2 + restart) / mtbf.",
 }
 
+MISTAKES |= {
+    # the second life
+    "no network": "life returns the network that it has trained.",
+    "life from nothing": "Life {life} begins at step 0 on rank {rank}, although the checkpoint contains the training up to step {start}. Every rank has to know where to go on.",
+    "life twice": "Life {life} repeats steps that are already in the checkpoint, on rank {rank}. Which number does the checkpoint contain: the number of the last step, or how many steps were made?",
+    "life skipped": "Life {life} skips a step, on rank {rank}. Either the checkpoint counts this step or the loop does, but not both.",
+    "life other steps": "In life {life}, rank {rank} does not make the steps from {start} to the end, each of them once and in order.",
+    "life apart": "At the end of life {life}, rank {rank} has different weights than rank 0. All ranks began this life with rank 0's weights and added up the same gradients. What else decides how far a step goes?",
+    "life no momentum": "Life {life} begins with momenta of zero on all ranks: now the ranks agree, but the state of the optimiser is lost.",
+    "life off by one": "In life {life}, the last step of the checkpoint is made a second time.",
+    "life skips one": "In life {life}, the first step after the checkpoint is skipped.",
+    "life other weights": "After life {life}, rank 0's weights are not the weights of one process that has made all steps, each of them once, with momentum 0.9 and a rate of 0.2. "
+                          "If the ranks differ, mend that first.",
+}
+
 HINTS = {  # {name: (where to look, nearly the code)}
     "18-checkpoint": (
         "Order matters: write to another name in the same folder, flush, fsync the file, close it, rename, fsync the folder. In latest, try the files from the newest down, and go to the "
@@ -158,5 +178,9 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "18-interval": (
         "Young: every = sqrt(2 * save * mtbf), in seconds, where mtbf is that of the whole job. What is lost has two parts: in each interval one save; at each failure half an interval and a restart.",
         "mtbf = mean(lives_s) / ranks; every = sqrt(2 * mean(save_s) * mtbf); max(1, round(every / mean(step_s))). lost = save_s / every_s + (every_s / 2 + restart_s) / mtbf_s.",
+    ),
+    "18-life": (
+        "Compare two ranks with each other, and then the steps of the two lives. Where the ranks differ only from the second life on, ask what a rank knows after the broadcasts, and what it does not know.",
+        "There are two kinds of faults. One part of the state reaches a single rank only, and sending the weights cannot replace it. And two lines disagree about what a number in the checkpoint counts.",
     ),
 }

@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 
 from manyhands.checks import Report, seed
-from manyhands.checks.hackathon import cases, one_against_four, two_ranks, verdicts
+from manyhands.checks.hackathon import cases, one_against_four, sparse as sparse_steps, two_ranks, verdicts
 from manyhands.checks.hackathon.cell_entry import LIMITS, TARGET, judge, stopped, target, text_of, try_out
 from manyhands.checks.hackathon.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
-__all__ = ["HINTS", "entry", "mended", "pack", "price", "try_out"]
+__all__ = ["HINTS", "entry", "mended", "pack", "price", "sparse", "try_out"]
 
 check = partial(Report, criteria=CRITERIA)
 RUNS = 3
@@ -93,6 +93,25 @@ def pack(pack_of, unpack):
             size = int(cases.generator(seed(), "size").integers(45_000, 60_000))  # a negative place is another one here
             one = _packed(pack_of, unpack, size)
             report.judge("places", [verdicts.dense_problem(one["dense"], one["before"], one["count"])], _arrived(one["dense"]), rtol=1e-2)
+
+
+def sparse(function):
+    """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this kernel."""
+    from manyhands.elastic import mortal
+
+    with check("sparse") as report:
+        draw = cases.generator(seed(), "sparse")
+        asked, found = [sparse_steps.drawn(draw, count) for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)], []
+        for case in asked:
+            outcomes = mortal.in_ranks(sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS)
+            error = next((one.error or one.killed_by or one.value[0] for one in outcomes if one.value is None or one.value[0]), None)
+            if error:
+                raise Stopped(error)
+            found.append([one.value[1] for one in outcomes])
+        few, everything = found
+        report.judge("weights", [sparse_steps.weights_problem(few, asked[0])], [[step[0] for step in rank] for rank in few], atol=1e-4)
+        problems = [sparse_steps.weights_problem(everything, asked[1]), *(sparse_steps.kept_problem(*one) for one in zip(found, asked))]
+        report.judge("all", problems, [[[step[0] for step in rank] for rank in everything], [[step[1] for step in rank] for rank in few]], atol=1e-4)
 
 
 def _packed(pack_of, unpack, size):

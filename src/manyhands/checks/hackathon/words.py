@@ -17,6 +17,10 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
         "small": (1, "one tensor of 4 bytes for each number that is sent"),
         "places": (1, "places beyond 32,767 come out right, too"),
     },
+    "sparse": {
+        "weights": (1, "three ranks step as one process that adds up all the numbers that were sent"),
+        "all": (1, "where every number is sent, a step is that of the averaged gradient; what was not sent stays in kept"),
+    },
     "entry": {
         "right": (2, "the target in each of three runs, on new seeds and on links that you have not seen"),
         "faster": (1, "first rung: faster than the baseline"),
@@ -79,6 +83,19 @@ MISTAKES = {
     "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
 }
 
+MISTAKES |= {
+    # find the bug
+    "sparse no tensor": "sparse_step changes `weights` in place, and the ranks end with different shapes or numbers that are not finite.",
+    "sparse once": "Where several ranks send the same place, only one of their values has arrived. In `total[places] += values`, a place that occurs several times is written several times, but not added up.",
+    "sparse senders": "Each place is divided by the number of ranks that sent it. A rank that sends nothing for a place counts as 0 in the mean, and its part comes in a later step.",
+    "sparse sum": "This is the sum over the ranks, not the mean.",
+    "sparse own": "Each rank has taken only its own numbers, so the ranks drift apart.",
+    "sparse same places": "All ranks have sent the places of one rank. Each rank sends those of its own numbers that are furthest from 0.",
+    "sparse whole": "This is the step of the whole averaged gradient: more than `count` numbers of a rank have arrived.",
+    "sparse other": "These are not the weights of: kept += gradient; the `count` numbers of each rank that are furthest from 0; their sum over the ranks; weights -= rate * sum / ranks.",
+    "sparse kept": "`kept` is not what it was, plus the gradient, less what was sent.",
+}
+
 HINTS = {
     "20-mended": (
         "Three mistakes, and one waste. Ask of each line: does one process with all the rows do that, in this order, with these numbers?",
@@ -95,8 +112,12 @@ HINTS = {
         "values = kept[places].half(); torch.stack([places.to(torch.int16), values.view(torch.int16)]); kept[places] -= values.float(). Back: "
         "places.int() & 0xFFFF, values.view(torch.float16).float().",
     ),
+    "20-sparse": (
+        "Let the ranks send a single number each, and compare two cases: all of them choose different places, or all choose the same place. Which of the two is wrong?",
+        "It is a fault of indexing, not of communication. All the numbers arrive on every rank. Ask what an assignment to `total[index]` does if a place occurs in `index` several times.",
+    ),
     "20-entry": (
-        "Price before you run: what would one message a step take, what one of 16 bits, what a message each 16 steps? Only the last two rungs need a new idea, and each of them "
+        "Price before you run: what would one message a step take, what one of 16 bits, and how rarely may an entry send at most to take a tenth? Only the last two rungs need a new idea, and each of them "
         "is in the tutorial.",
         "Let the ranks train alone for 16 steps, then average their weights: local SGD. For the last rung, fewer steps are needed: take the way from the last average to this one for a gradient, "
         "and give it to an outer optimizer with Nesterov's momentum (rate 0.7, momentum 0.8).",

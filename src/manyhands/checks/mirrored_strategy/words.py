@@ -7,10 +7,11 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "update": (1, "the weights took one step of gradient descent, even and uneven batch"),
     },
     "split": {
-        "split": (1, "every layer runs forward and backward on its device, and the gradients equal one device's, to 1e-5"),
+        "placement": (1, "every layer runs forward and backward on its device"),
+        "gradients": (1, "the gradients equal one device's, to 1e-5, in the order of the layers"),
     },
     "fit": {
-        "fit": (1, "all variables are mirrored, only the last layer has moved, to one device's weights, and the accuracies are fit's own"),
+        "fit": (2, "all variables are mirrored, only the last layer has moved, to one device's weights, and the accuracies are fit's own"),
     },
     "replica-loss": {
         "loss": (1, "the summed loss equals one device's, to 1e-5, even, uneven and empty shards"),
@@ -91,11 +92,11 @@ np.array_split(x, n) cuts an array into n pieces whose sizes differ by at most o
 `with tf.device(device):`. Inside it: a GradientTape, the sum of example_losses divided by the size of the WHOLE batch, and
 tape.gradient. After the loop, tf.add_n adds the gradients; weights.assign_sub makes the step."""),
     "02-split": ("""
-A single tape around all layers knows one `with tf.device` at the end, that of its tape.gradient: then all of backward runs there. With a tape
-for each layer, every layer's backward can be called where its forward was. Keep what it needs: device, tape, weights, input, output.""", """
-np.array_split(np.arange(len(starts)), len(devices)) says which layers a device takes. Forward, on its device: w = tf.Variable(start),
-tape.watch(x), y = layer(w, x); y is the next layer's x. Then upstream = 2 * y, and from the last layer to the first, on its device:
-gradient, upstream = tape.gradient(y, [w, x], output_gradients=upstream). Put each gradient before those that you have."""),
+Two things are wrong. Forward: np.array_split(np.arange(6), 4) says which layers each of four devices takes; compare it with the list. Backward: where
+does an operation of tape.gradient run, and how often does the colleague call it?""", """
+An operation of backward runs where `with tf.device` says at the call of tape.gradient, and one call for all layers can have only one place. So each
+layer needs its own call on its own device, and a tape that records this layer alone. Such a call must be given what comes back from the layer behind
+it, and must return what the layer before it needs. Keep for each layer what that takes, and go through them backwards."""),
     "02-fit": ("""
 Three things are made in the scope: the model, its optimizer, its metrics (compile makes those). What is frozen must be so before compile. Then
 count: how many examples do n replicas take in one step if each keeps its share, and what becomes of the rate?""", """

@@ -8,10 +8,10 @@ from functools import partial
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import ask, number
-from manyhands.checks.scaling import cases, loops, verdicts
+from manyhands.checks.scaling import benches, cases, loops, verdicts
 from manyhands.checks.scaling.words import CRITERIA, HINTS
 
-__all__ = ["HINTS", "calibration", "halving_doubling", "hierarchical", "pipeline", "slowest", "step"]
+__all__ = ["HINTS", "bench", "calibration", "halving_doubling", "hierarchical", "pipeline", "slowest", "step"]
 
 check = partial(Report, criteria=CRITERIA)
 
@@ -81,6 +81,14 @@ def calibration(calibrate, predict_rest):
             asked = cases.rests(seed())
             answers = [verdicts.numbers(ask(predict_rest, *case.arguments()), len(case.right)) for case in asked]
             report.judge("rest", verdicts.problems(asked, answers), answers, rtol=1e-6)
+
+
+def bench(images_per_s):
+    """Check `images_per_s(bench, steps, warmup, batch)` on benches with a virtual clock."""
+    with check("bench") as report:
+        for name in ("even", "uneven"):
+            with report.part(name):
+                _judge(report, name, benches.asked(seed(), name, uneven=name == "uneven"), images_per_s)
 
 
 def _judge(report, name, asked, function):

@@ -22,6 +22,10 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "constants": (2, "two constants from the first two rows of a table, and from no other"),
         "rest": (2, "the other rows, predicted"),
     },
+    "bench": {
+        "even": (1, "images per second as a long run has them, where all steps behind the warm-up are alike"),
+        "uneven": (1, "images per second as a long run has them, where some steps are slow"),
+    },
 }
 
 MISTAKES = {
@@ -102,6 +106,25 @@ MISTAKES = {
     "rest other": "For each row after the second: ranks * batch / (compute_s + factor * network_s(ranks)).",
 }
 
+_MEDIAN = "The median step leaves the slow steps out, but a run has to wait for them as well."
+_EACH = "A long run does not wait for the device after each step: then the next step would be launched too late, and the device would be idle meanwhile."
+_UNDER_WAY = "When the clock was started, the steps of the warm-up were still running on the device, so they are measured, too."
+_LAUNCHED = "This measures how long it takes to launch the steps. The device was still working when the clock was stopped."
+
+MISTAKES |= {
+    "bench median": _MEDIAN,
+    "bench median, under way": _MEDIAN,
+    "bench each step": _EACH,
+    "bench each step, under way": f"{_UNDER_WAY} {_EACH}",
+    "bench under way": _UNDER_WAY,
+    "bench launched": _LAUNCHED,
+    "bench launched only": _LAUNCHED,
+    "bench launched median": _LAUNCHED,
+    "bench one rank": "These are the images of one rank. All `world` ranks together are asked for.",
+    "bench warm-up": "The steps of the warm-up count here. They are slower, and a long run makes them only once.",
+    "bench other": "A long run makes its steps without a pause, and all of them count: all images of the steps behind the warm-up, divided by the time from an idle device to an idle device.",
+}
+
 HINTS = {
     "19-halving-doubling": (
         "Play p = 4 on paper. How many bytes does a rank send in the first round, and in the second? How many rounds does the way back take? And how many bytes a second are 10 Gbit/s?",
@@ -126,5 +149,9 @@ HINTS = {
     "19-calibration": (
         "Turn images a second into seconds of a step first. Then two rows are two straight equations with two unknowns. Which rows may you look at?",
         "t = ranks * batch / images. factor = (t2 - t1) / (network_s(r2) - network_s(r1)), compute_s = t1 - factor * network_s(r1). The rest: ranks * batch / (compute_s + factor * network_s(ranks)) for rows[2:].",
+    ),
+    "19-bench": (
+        "Compare what is reported with the long run in each of the three rows. Which steps does the reported number contain, and which of them does it pass over?",
+        "Three questions are worth asking of every benchmark. What is the device doing when the clock starts? Does measuring change what is measured? And does the statistic that is taken count each second of the run?",
     ),
 }

@@ -42,13 +42,13 @@ def replay(function):
 
 
 def rate(function):
-    """Check `function(curvatures, delay)`: one curvature at five delays, and several at three, to a thousandth."""
+    """Check `function(curvatures, delays)`: one direction at five delays, and several with their own delays, to a thousandth."""
     from manyhands.simulate.asynchrony import stable_rate
 
     with check("rate") as report:
         asked = {name: cases.curvatures(seed(), name == "curvatures") for name in report.asked}
         with closed(stable_rate):
-            found = {name: [number(ask_kept(function, list(one), delay)) for one, delay in few] for name, few in asked.items()}
+            found = {name: [number(ask_kept(function, list(one), list(delays))) for one, delays in few] for name, few in asked.items()}
         for name, got in found.items():
             problems = (verdicts.rate_problem(*one, mine) for one, mine in zip(asked[name], got))
             report.judge(name, problems, got, rtol=1.5 * verdicts.RATE)

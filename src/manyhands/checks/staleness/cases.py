@@ -71,10 +71,21 @@ def history(run):
 # ------------------------------------------------------------------ rates
 
 def curvatures(seed, many):
-    """[(curvatures, delay)]: short delays and long ones; one curvature, or several in no order."""
+    """[(curvatures, delays)]: short delays and long ones; one direction, or several in no order.
+
+    Of several directions, the steepest one decides in the first case, the latest one in the second, and neither in the third.
+    """
     draw = generator(seed, f"curvatures {many}")
-    delays = (int(draw.integers(2, 6)), int(draw.integers(7, 20)), 0) if many else (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)  # at 2 and less some wrong formulas look like others
-    return [([float(10 ** draw.uniform(-1.5, 1.5)) for _ in range(int(draw.integers(3, 7)) if many else 1)], delay) for delay in delays]
+    if not many:
+        delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)  # at 2 and less some wrong formulas look like others
+        return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
+    found = []
+    for directions in ([(30, 4), (20, 0), (0.2, 15)], [(4, 14), (20, 0), (0.3, 2)], [(8, 9), (20, 0), (0.2, 15)]):  # curvature, delay
+        directions = directions + [(2, 3), (1, 1)]
+        scale = 10 ** draw.uniform(-1, 1)
+        order = draw.permutation(len(directions))
+        found.append(([float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order], [directions[i][1] for i in order]))
+    return found
 
 
 # ------------------------------------------------------------------ workers

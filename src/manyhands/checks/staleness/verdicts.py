@@ -115,20 +115,24 @@ def bound(delay):
     return stable_rate(delay)
 
 
-def rate_problem(curvatures, delay, got):
-    most, d = max(curvatures), delay
-    right = bound(d) / most
+def rate_problem(curvatures, delays, got):
+    right, most, d = min((bound(delay) / curvature, curvature, delay) for curvature, delay in zip(curvatures, delays))  # of the direction that decides
+    steepest, latest = max(curvatures), max(delays)
+    at_steepest = delays[curvatures.index(steepest)]
     if near(got, right, RATE):
         return None
     if not np.isfinite(got) or got <= 0:
         return say("no rate given", right, got)
     mean = sum(curvatures) / len(curvatures)
-    wrong = {"smallest": bound(d) / min(curvatures), "mean curvature": bound(d) / mean, "all curvatures": bound(d) / sum(curvatures), "multiplied": bound(d) * most,
+    wrong = {"steepest only": bound(at_steepest) / steepest, "latest only": bound(latest) / max(h for h, delay in zip(curvatures, delays) if delay == latest),
+             "steepest and latest": bound(latest) / steepest, "mean delay": 2 * np.sin(np.pi / (4 * sum(delays) / len(delays) + 2)) / steepest,
+             "largest": max(bound(delay) / h for h, delay in zip(curvatures, delays)),
+             "mean curvature": bound(latest) / mean, "all curvatures": bound(latest) / sum(curvatures), "multiplied": bound(d) * most,
              "no delay": 2 / most, "one over h": 1 / most, "small angle": np.pi / (2 * d + 1) / most, "not halved": 2 * np.sin(min(np.pi / (2 * d + 1), np.pi / 2)) / most,
              "shared out": 2 / (d + 1) / most, "fastest": d**d / (d + 1) ** (d + 1) / most, "delay counted twice": bound(d + 1) / most,
              "delay too short": bound(d - 1) / most if d else NAN, "half": right / 2}
     name = _named(got, wrong, lambda a, b: near(a, b, RATE))
-    return say(name or ("too large" if got > right else "too small"), right, got, delay=d, largest=f"{most:.4g}")
+    return say(name or ("too large" if got > right else "too small"), right, got, delay=d, largest=f"{most:.4g}", steepest=f"{steepest:.4g}")
 
 
 # ------------------------------------------------------------------ 4: the barrier

@@ -11,7 +11,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "rate": {
         "delay": (2, "the largest stable rate for one curvature, at delays from 0 to 39, to a thousandth"),
-        "curvatures": (1, "and for several curvatures at once"),
+        "curvatures": (1, "and for several directions at once, each with its own curvature and delay"),
     },
     "barrier": {
         "lockstep": (1, "bound 0: all workers begin each step together"),
@@ -62,9 +62,13 @@ MISTAKES = {
     "other weights": "versions[0] is always 0. For t = 0, 1, ...: w[t + 1] = w[t] - rate * gradient(w[versions[t]], t).",
     # the rate
     "no rate given": "Return a positive number.",
-    "smallest": "This is right for the smallest curvature. The largest one grows first: with it, all must be stable.",
-    "mean curvature": "The mean of the curvatures does not decide: the largest one, {largest}, grows first.",
-    "all curvatures": "The curvatures do not add up: each direction runs for itself, and the largest curvature, {largest}, decides.",
+    "steepest only": "This is right for the largest curvature, {steepest}, with its delay. A direction with a smaller curvature and a longer delay, {largest} and {delay}, grows first.",
+    "latest only": "This is right for the longest delay. A direction with a shorter delay and a larger curvature, {delay} and {largest}, grows first.",
+    "steepest and latest": "This takes the largest curvature and the longest delay together, but no direction has both. Here a larger rate is still stable.",
+    "mean delay": "The mean of the delays does not decide. Each direction has its own bound.",
+    "largest": "This is the bound of the direction that allows the most. All directions must be stable.",
+    "mean curvature": "The mean of the curvatures does not decide: the direction that grows first does. Here it has the curvature {largest}.",
+    "all curvatures": "The curvatures do not add up, because each direction runs for itself. The one that grows first has the curvature {largest}.",
     "multiplied": "The bound is for rate * curvature: divide it by the curvature.",
     "no delay": "This is the rate without delay, 2 / curvature. At delay {delay} the weights would grow.",
     "one over h": "1 / curvature is the largest rate at delay 1 only. Here the delay is {delay}.",
@@ -75,8 +79,8 @@ MISTAKES = {
     "delay counted twice": "This is the bound for delay {delay} + 1. A delay of 0 means the newest weights: w[t + 1] = w[t] - rate * h * w[t - d].",
     "delay too short": "This is the bound for delay {delay} - 1. A delay of 0 means the newest weights: w[t + 1] = w[t] - rate * h * w[t - d].",
     "half": "One half of it: the bound is 2 sin(...), as without delay it is 2 / curvature.",
-    "too large": "Too large: at delay {delay} the weights grow with this rate (largest curvature {largest}).",
-    "too small": "Too small: at delay {delay} a larger rate still does not grow (largest curvature {largest}).",
+    "too large": "Too large: at delay {delay} the weights grow with this rate (curvature {largest}).",
+    "too small": "Too small: at delay {delay} a larger rate still does not grow (curvature {largest}).",
     # the barrier
     "no list": "{call} must return a list of workers, an empty one if nobody may begin.",
     "named twice": "A worker is in the list twice.",
@@ -128,10 +132,9 @@ HINTS = {
                     "pulled, then version += 1."),
     "09-replay": ("All versions must be kept, each as an array of its own. From which one does the update start, and from which one is the gradient?",
                   "history = [w]; for t, version in enumerate(versions): history.append(history[-1] - rate * gradient(history[version], t)). The subtraction makes a new array."),
-    "09-rate": ("The direction with the largest curvature grows first. With w[t] = z^t it is a polynomial in z, and the edge is where its largest root reaches the unit circle: the tutorial has "
-                "the formula, or search for the rate by halving.",
-                "2 * math.sin(math.pi / (2 * (2 * delay + 1))) / max(curvatures). Or np.roots([1, -1, 0, ..., 0, a]), the roots of z^(d+1) - z^d + a (at delay 0: z - 1 + a): the largest absolute "
-                "value must be below 1; halve the interval of a."),
+    "09-rate": ("Each direction by itself has the tutorial's bound. Compute what each of them allows, and compare. One that is less steep may be the one that decides.",
+                "For one direction the edge is where the largest root of z^(d+1) - z^d + rate * h (at delay 0: z - 1 + rate * h) reaches the unit circle. If you search, halve the interval of the rate, and call a rate stable "
+                "only if the roots of every direction are inside."),
     "09-barrier": ("Keep a clock for each worker that is still there, and who waits. One more step of the slowest, or its end, may set free several that wait, not only the one who asks.",
                    "A dict of clocks and a set of those that wait. Both methods end alike: slowest = min(clocks.values(), default=0); free = the waiting ones with clock - slowest <= bound; "
                    "take them out of the waiting set; return them sorted. `leave` first removes the worker from the dict and from the set."),

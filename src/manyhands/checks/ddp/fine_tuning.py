@@ -1,0 +1,173 @@
+"""The part of unit 06's checks that runs the fine-tuning loop on the ranks, next to what a single process computes from the labels of all of them.
+
+A *plan* is the data of all ranks: `plan[rank][step][micro]` is `(x, y)`, and y is -100 in a row without a label. All ranks draw the same plan.
+"""
+
+import random
+
+from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import device, numbers
+
+WORLD, STEPS, MICRO, ROWS, CLASSES = 4, 2, 3, 6, 3
+RATE, FACTOR, THRESHOLD = 0.5, 0.5, 0.1
+CLEAR = 2e-3  # within this relative distance from the threshold, a decision is too close to call
+WAYS = {  # what the sum of the losses of a micro-batch is divided by, before the ranks are averaged: rightly, and in likely mistakes
+    "right": lambda of_all, of_rank, of_micro: of_all / WORLD,
+    "means": lambda of_all, of_rank, of_micro: of_micro * MICRO,
+    "own labels": lambda of_all, of_rank, of_micro: of_rank,
+    "not times world": lambda of_all, of_rank, of_micro: of_all,
+    "padding counted": lambda of_all, of_rank, of_micro: ROWS * MICRO,
+}
+
+
+def fine_tuning(name, seed):
+    """Run the learner's loop with data in which each rank's own loss asks for different rates than the loss of all ranks."""
+    import torch.distributed as dist
+
+    rank, found = dist.get_rank(), [None]
+    if rank == 0:
+        found = [clear_attempt(seed)]
+    dist.broadcast_object_list(found)
+    sizes, plan, epochs = drawn(seed, found[0])
+    model = network(sizes, 1000 * seed + rank)
+    rates = learners(name)(model, [[(x.clone(), y.clone()) for x, y in step] for step in plan[rank]], epochs)
+    expected = losses_of(seed, sizes, plan, epochs)[0]
+    returned = as_rates(rates)
+    used = returned if returned and len(returned) == epochs else expected  # so that other rates do not hide what else is wrong
+
+    def serial(way="right", rates=used, **unusual):
+        return layers(alone(network(sizes, 1000 * seed), plan, rates, way, **unusual)[0])
+
+    ways = {way: serial(way) for way in WAYS} | {"never unfrozen": serial(unfrozen_in=epochs), "never frozen": serial(unfrozen_in=0)}
+    return {"got": layers(model), "rates": returned, "epochs": epochs, "own": [alone(network(sizes, 1000 * seed), plan, epochs, by=[one])[1] for one in range(WORLD)],
+            "ways": ways, "serial": serial(rates=expected)}
+
+
+def layers(model):
+    """The parameters of the first layer and of the head, as numbers."""
+    import torch
+
+    return [numbers(torch.nn.utils.parameters_to_vector(model[place].parameters())) for place in (0, 2)]
+
+
+def network(sizes, seed):
+    import torch
+    from torch import nn
+
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(sizes[0], sizes[1]), nn.Tanh(), nn.Linear(sizes[1], CLASSES)).double().to(device())
+
+
+def clear_attempt(seed):
+    """The first plan, of those drawn from the seed, in which all sensible losses of all ranks lower the rate in the same epochs, and no rank's own loss does."""
+    for attempt in range(300):
+        sizes, plan, epochs = drawn(seed, attempt)
+        rates, own, of_all = losses_of(seed, sizes, plan, epochs)
+        decisions = [decide(losses) for losses in own]
+        agreed = all(decide(losses) == rates and not unclear(losses) for losses in of_all)
+        if agreed and rates[-2] < RATE and rates not in decisions and len(set(map(tuple, decisions))) > 1:
+            return attempt
+    raise RuntimeError(f"seed {seed}: no plan in which the ranks' own losses disagree")
+
+
+def drawn(seed, attempt):
+    """(widths of the network, plan, number of epochs). Nothing in the rows of one rank tells their classes, so its own loss soon stops falling."""
+    import torch
+
+    choose = random.Random(f"{seed} {attempt}")
+    sizes, epochs, blind = (choose.randint(5, 8), choose.randint(5, 8)), choose.randint(7, 9), choose.randrange(1, WORLD)
+    generator = torch.Generator().manual_seed(choose.randrange(2**31))
+    centres = 2 * torch.randn(CLASSES, sizes[0], generator=generator, dtype=torch.float64)
+    plan = [[[] for _ in range(STEPS)] for _ in range(WORLD)]
+    for rank in range(WORLD):
+        for step in range(STEPS):
+            for labels in choose.sample(range(1, ROWS + 1), MICRO):
+                y = torch.randint(0, CLASSES, (ROWS,), generator=generator)
+                x = (rank != blind) * centres[y] + 0.5 * torch.randn(ROWS, sizes[0], generator=generator, dtype=torch.float64)
+                y[torch.randperm(ROWS, generator=generator)[labels:]] = -100
+                plan[rank][step].append((x.to(device()), y.to(device())))
+    return sizes, plan, epochs
+
+
+def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
+    """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a number of epochs, with those that ReduceLROnPlateau makes of the
+    mean loss of the labels of the ranks `by`. Returns the model, the rates, and of each epoch and step the sum of the losses of every rank and the number of its labels."""
+    import torch
+    from torch.nn.functional import cross_entropy
+
+    optimiser = torch.optim.SGD(model.parameters(), lr=RATE)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=FACTOR, patience=0, threshold=THRESHOLD)
+    steps, used, record = [whole(plan, step, way) for step in range(STEPS)], [], []
+    for epoch in range(rates if isinstance(rates, int) else len(rates)):
+        model[0].requires_grad_(epoch >= unfrozen_in)
+        record.append([])
+        for x, y, weights, labels in steps:
+            losses = cross_entropy(model(x), y, reduction="none")
+            (losses * weights).sum().backward()
+            optimiser.step()
+            optimiser.zero_grad()
+            record[-1].append([(part.sum().item(), count) for part, count in zip(losses.detach().chunk(WORLD), labels)])
+        if isinstance(rates, int):
+            scheduler.step(mean([row[rank] for row in record[-1] for rank in by]))
+        else:
+            optimiser.param_groups[0]["lr"] = rates[epoch]
+        used.append(optimiser.param_groups[0]["lr"])
+    return model, used, record
+
+
+def whole(plan, step, way):
+    """All rows of a step, their labels, the weight of each row's loss, and each rank's number of labels."""
+    import torch
+
+    batches = [batch for rank in plan for batch in rank[step]]
+    counts = [int((y != -100).sum()) for _, y in batches]
+    of_ranks = [sum(counts[MICRO * rank:MICRO * rank + MICRO]) for rank in range(WORLD)]
+    weights = [1 / WAYS[way](sum(counts), of_ranks[i // MICRO], count) / WORLD for i, count in enumerate(counts)]
+    x, y = (torch.cat(parts) for parts in zip(*batches))
+    return x, y, torch.tensor(weights, dtype=x.dtype, device=x.device).repeat_interleave(ROWS), of_ranks
+
+
+def losses_of(seed, sizes, plan, epochs):
+    """The rates of a single process; of each rank the losses by which it would decide alone; and several sensible ways to sum up the losses of all ranks."""
+    _, rates, record = alone(network(sizes, 1000 * seed), plan, epochs)
+
+    own = [[sum(mean([row[rank]]) for row in epoch) for epoch in record] for rank in range(WORLD)]
+    of_labels = [mean([cell for row in epoch for cell in row]) for epoch in record]
+    of_steps = [sum(map(mean, epoch)) for epoch in record]
+    of_ranks = [sum(mean([row[rank] for row in epoch]) for rank in range(WORLD)) for epoch in record]
+    return rates, own, [of_labels, of_steps, of_ranks, [sum(losses) for losses in zip(*own)]]
+
+
+def mean(cells):
+    """The mean loss of all labels, of (sum of losses, number of labels)."""
+    return sum(loss for loss, _ in cells) / sum(count for _, count in cells)
+
+
+def decide(losses):
+    """The rates after each epoch that ReduceLROnPlateau makes of these losses."""
+    best, rate, rates = float("inf"), RATE, []
+    for loss in losses:
+        if loss < best * (1 - THRESHOLD):
+            best = loss
+        else:
+            rate *= FACTOR
+        rates.append(rate)
+    return rates
+
+
+def unclear(losses):
+    """Whether one of the decisions is too close to call."""
+    best = float("inf")
+    for loss in losses:
+        if abs(loss / (best * (1 - THRESHOLD)) - 1) < CLEAR:
+            return True
+        best = loss if loss < best * (1 - THRESHOLD) else best
+    return False
+
+
+def as_rates(rates):
+    """What the loop returned, as a list of numbers; None if it is none."""
+    try:
+        return [float(rate) for rate in rates]
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""How the check of unit 06's fine-tuning loop judges what the ranks have returned."""
+
+from manyhands.checks.ddp.verdicts import far
+from manyhands.checks.ddp.words import MISTAKES
+
+
+def same_rates(answer, first):
+    """Whether a rank has returned as many rates as there are epochs, and the same ones as rank 0."""
+    return answer["rates"] is not None and len(answer["rates"]) == answer["epochs"] and answer["rates"] == first["rates"]
+
+
+def of_one_rank(answer):
+    """The rank by whose own loss these rates were lowered; None if there is none."""
+    return next((rank for rank, rates in enumerate(answer["own"]) if rates == answer["rates"]), None)
+
+
+def rates_problem(rank, answer, first, agreed):
+    """What is wrong with the rates after each epoch that the loop of this rank has returned. `agreed`: whether all ranks have returned the same ones."""
+    rates, epochs = answer["rates"], answer["epochs"]
+    if rates is None or len(rates) != epochs:
+        got = "something else" if rates is None else f"{len(rates)} numbers"
+        return {"rank": rank, "expected": f"{epochs} rates", "got": got, "mistake": MISTAKES["no rates"]}
+    if rates != first["rates"]:
+        return {"rank": rank, "expected": f"{first['rates']}, as on rank 0", "got": rates, "mistake": MISTAKES["own rates"]}
+    if not agreed:
+        return None
+    if len(set(rates)) == 1:
+        return {"rank": rank, "got": rates, "mistake": MISTAKES["rate never lowered"]}
+    if of_one_rank(answer) is not None:
+        return {"rank": rank, "got": rates, "mistake": MISTAKES["rates of one rank"].format(rank=of_one_rank(answer))}
+    return None
+
+
+def same_layers(answer, first):
+    """For the first layer and the head, whether a rank has the weights of rank 0."""
+    return [not far(got, of_rank_0) for got, of_rank_0 in zip(answer["got"], first["got"])]
+
+
+def layers_problem(rank, answer, first):
+    """Which layer of this rank differs from rank 0's at the end, and what is the likely reason."""
+    of_first_layer, of_head = same_layers(answer, first)
+    if of_first_layer and of_head:
+        return None
+    mistake = "late layers" if of_head else "layers and rates" if not same_rates(answer, first) else "all layers"
+    place = 1 if of_first_layer else 0
+    return {"rank": rank, "expected": first["got"][place], "got": answer["got"][place], "mistake": MISTAKES[mistake]}
+
+
+def labels_problem(rank, answer, first):
+    """Whether the weights are those of a single process; if not, which mistake leads to the same weights."""
+    def differs(weights):
+        return any(map(far, answer["got"], weights))
+
+    if not differs(answer["serial"]):
+        return None
+    if not all(same_layers(answer, first)):
+        mistake = "ranks apart"
+    else:
+        mistake = next((way for way, weights in answer["ways"].items() if not differs(weights)), "other fine-tuning")
+        mistake = "rates by another loss" if mistake == "right" else mistake
+    place = 0 if far(answer["got"][0], answer["serial"][0]) else 1
+    return {"rank": rank, "expected": answer["serial"][place], "got": answer["got"][place], "mistake": MISTAKES[mistake]}

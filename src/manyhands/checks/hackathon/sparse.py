@@ -1,0 +1,84 @@
+"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on ranks, and what it should do."""
+
+import numpy as np
+
+from manyhands.checks.hackathon.words import MISTAKES
+from manyhands.checks.in_kernel import call
+
+RANKS, STEPS, SIZE, RATE = 3, 3, 60, 0.5
+ATOL = 1e-5
+
+
+def drawn(draw, count):
+    """{weights, gradients of each step and rank, count}; the ranks agree on some of the largest numbers, and differ in others."""
+    common = draw.normal(size=(STEPS, 1, SIZE)) * (draw.uniform(size=SIZE) < 0.3) * 4
+    return {"weights": draw.normal(size=SIZE).astype(np.float32), "gradients": (draw.normal(size=(STEPS, RANKS, SIZE)) + common).astype(np.float32), "count": count}
+
+
+def stepped(function, case):
+    """On a rank: (error, the weights and what is kept after each step)."""
+    import torch
+    import torch.distributed as dist
+
+    weights, kept, found = torch.from_numpy(case["weights"].copy()), torch.zeros(SIZE), []
+    for gradients in case["gradients"]:
+        _, error = call(function, weights, torch.from_numpy(gradients[dist.get_rank()].copy()), kept, case["count"], RATE)
+        if error:
+            return error, []
+        found.append((weights.tolist(), kept.tolist()))
+    return "", found
+
+
+def played(case, mistake=None):
+    """The weights after each step, and what each rank keeps, in one process."""
+    weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
+    for gradients in case["gradients"]:
+        kept += gradients
+        places = [np.argsort(-np.abs(one))[:case["count"]] for one in kept]
+        if mistake == "sparse same places":
+            places = [places[0]] * RANKS
+        sent = np.zeros((RANKS, SIZE))
+        for rank, at in enumerate(places):
+            sent[rank, at] = kept[rank, at]
+            kept[rank, at] = 0
+        senders = (sent != 0).sum(0)
+        total = sent.sum(0)
+        if mistake == "sparse whole":
+            total, kept = total + kept.sum(0), np.zeros_like(kept)
+        if mistake == "sparse once":  # of a place that was sent several times, the last value counts
+            total = np.zeros(SIZE)
+            for one in sent:
+                total[one != 0] = one[one != 0]
+        weights = weights - RATE * total / (np.maximum(senders, 1) if mistake == "sparse senders" else 1 if mistake == "sparse sum" else RANKS)
+        found.append((weights.copy(), kept.copy()))
+    return found
+
+
+def weights_problem(ranks, case):
+    """`ranks`: what each rank has found (see `stepped`)."""
+    right = played(case)
+    for step, (wanted, _) in enumerate(right):
+        mine = [np.array(rank[step][0]) for rank in ranks]
+        if any(one.shape != wanted.shape or not np.isfinite(one).all() for one in mine):
+            return _say("sparse no tensor")
+        if all(np.abs(one - wanted).max() <= ATOL for one in mine):
+            continue
+        if np.abs(mine[0] - mine[-1]).max() > ATOL:
+            return _say("sparse own")
+        looks = ("sparse once", "sparse senders", "sparse sum", "sparse same places", "sparse whole")
+        name = next((name for name in looks if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL), "sparse other")
+        place = int(np.abs(mine[0] - wanted).argmax())
+        return {"expected": f"weight {place}: {wanted[place]:.4g}", "got": f"{mine[0][place]:.4g}", **_say(name)}
+    return None
+
+
+def kept_problem(ranks, case):
+    for step, (_, kept) in enumerate(played(case)):
+        for rank, one in enumerate(ranks):
+            if np.shape(one[step][1]) != (SIZE,) or np.abs(np.array(one[step][1]) - kept[rank]).max() > ATOL:
+                return _say("sparse kept")
+    return None
+
+
+def _say(name):
+    return {"mistake": MISTAKES[name]}

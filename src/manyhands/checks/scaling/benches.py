@@ -1,0 +1,75 @@
+"""What exercise 7 asks: benches with a virtual clock, what a long run on them has, and what likely ways to measure give."""
+
+import numpy as np
+
+from manyhands.checks.scaling.cases import Case, generator
+
+
+class BenchCase(Case):
+    """A `Case` whose bench is a new one for each function that measures it."""
+
+    def arguments(self):
+        from manyhands.simulate.virtual_device import Bench
+
+        spec, *others = self._arguments
+        return [Bench(*spec), *others]
+
+
+def _together(bench, steps, warmup, batch, before=True, after=True, world=True):
+    for _ in range(warmup):
+        bench.step()
+    if before:
+        bench.synchronize()
+    start_s = bench.now_s()
+    for _ in range(steps):
+        bench.step()
+    if after:
+        bench.synchronize()
+    return (bench.world if world else 1) * batch * steps / (bench.now_s() - start_s)
+
+
+def _each(bench, steps, warmup, batch, mean=np.median, before=True, after=True):
+    for _ in range(warmup):
+        bench.step()
+    if before:
+        bench.synchronize()
+    times = []
+    for _ in range(steps):
+        start_s = bench.now_s()
+        bench.step()
+        if after:
+            bench.synchronize()
+        times.append(bench.now_s() - start_s)
+    return bench.world * batch / mean(times)
+
+
+WRONG = {  # {mistake: how one measures then}
+    "bench each step": lambda *args: _each(*args, mean=np.mean),
+    "bench each step, under way": lambda *args: _each(*args, mean=np.mean, before=False),
+    "bench median": lambda *args: _each(*args),
+    "bench median, under way": lambda *args: _each(*args, before=False),
+    "bench under way": lambda *args: _together(*args, before=False),
+    "bench launched": lambda *args: _together(*args, after=False),
+    "bench launched only": lambda *args: _together(*args, before=False, after=False),
+    "bench launched median": lambda *args: _each(*args, after=False),
+    "bench one rank": lambda *args: _together(*args, world=False),
+    "bench warm-up": lambda bench, steps, warmup, batch: _together(bench, steps + warmup, 0, batch),
+}
+
+
+def asked(seed, name, uneven):
+    """Two cases; the steps are all alike, or every few of them are slow."""
+    draw, found = generator(seed, name), []
+    for _ in range(2):
+        slow_steps, world = int(draw.integers(3, 7)), int(2 ** draw.integers(1, 7))
+        usual_s, often = draw.uniform(0.008, 0.03), int(draw.integers(5, 9))
+        step_s = [usual_s * draw.uniform(5, 9) for _ in range(slow_steps)] + [usual_s] * often
+        if uneven:
+            step_s[-1] *= draw.uniform(2, 4)
+        warmup, steps, batch = slow_steps + int(draw.integers(0, 3)), often * int(draw.integers(2, 6)), int(draw.integers(16, 129))
+        arguments = [(world, step_s, slow_steps), steps, warmup, batch]
+        case = BenchCase(f"{world} ranks, {warmup} steps of warm-up, then {steps}", arguments, 0.0, {}, "bench other")
+        case.right = float(_together(*case.arguments()))
+        case.wrong = {mistake: float(measured(*case.arguments())) for mistake, measured in WRONG.items()}
+        found.append(case)
+    return found

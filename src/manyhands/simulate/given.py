@@ -1,0 +1,45 @@
+"""Checks of the numbers that the simulator is given. Each check returns the number, or raises a ValueError whose
+sentence names the field, shows what was given, and says what belongs there.
+"""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+MOST_RANKS = 10_000_000  # of one simulated step: each is a place of several arrays
+
+
+def whole(field, value, least=1, most=None):
+    """`value` as an int, if it is a whole number from `least` to `most`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{field} is {value!r}: it must be a whole number from {least} up")
+    if most is not None and value > most:
+        raise ValueError(f"{field} is {value:,}: it must be at most {most:,}")
+    return int(value)
+
+
+def real(field, value, above=None, unit="", finite=True):
+    """`value`, if it is a number of 0 or more, or of more than `above`; infinity only if it need not be `finite`."""
+    fits = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not math.isnan(value)
+    if not fits or finite and math.isinf(value) or (value < 0 if above is None else value <= above):
+        wanted = "0 or more" if above is None else f"more than {above:g}"
+        raise ValueError(f"{field} is {value!r}: it must be a number of {wanted}{unit}")
+    return value
+
+
+def link(field, value):
+    """`value`, if it is a pair of a latency in seconds and a bandwidth in bytes per second."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"{field} is {value!r}: it must be a pair (latency_s, bytes_per_s)")
+    real(f"The latency of {field}", value[0], unit=" seconds")
+    real(f"The bandwidth of {field}", value[1], above=0, unit=" bytes per second", finite=False)
+    return value
+
+
+def fields(field, value, kind):
+    """`value`, if it has the fields of the namedtuple `kind`."""
+    if not all(hasattr(value, name) for name in kind._fields):
+        raise ValueError(f"{field} is {type(value).__name__} and must be a {kind.__name__}"
+                         f"({', '.join(kind._fields)})")
+    return value

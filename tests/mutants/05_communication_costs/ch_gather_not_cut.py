@@ -1,0 +1,17 @@
+"""Each round of the all-gather moves the whole tensor.
+
+fails: chain/gather
+shows: in each round a p-th of it moves
+points: 16
+"""
+# %% grade_id="chain"
+def all_gather_s(p, n_bytes, latency_s, bytes_per_s):
+    return (p - 1) * (latency_s + n_bytes / bytes_per_s)
+
+
+def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):
+    return (p - 2 + pieces if p > 1 else 0) * (latency_s + n_bytes / pieces / bytes_per_s)
+
+
+def best_pieces(p, n_bytes, latency_s, bytes_per_s):
+    return max(1, round(((p - 2) * n_bytes / latency_s / bytes_per_s) ** 0.5))

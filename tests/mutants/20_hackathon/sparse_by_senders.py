@@ -1,0 +1,22 @@
+"""Each place is averaged over the ranks that have sent it.
+
+fails: sparse/weights
+shows: divided by the number of ranks that sent it
+points: 21
+"""
+# %% grade_id="sparse"
+def sparse_step(weights: torch.Tensor, gradient: torch.Tensor, kept: torch.Tensor,
+                count: int, rate: float) -> None:
+    world = dist.get_world_size()
+    kept += gradient
+    places = kept.abs().topk(count).indices
+    values = kept[places]
+    kept[places] = 0
+    all_places = [torch.empty_like(places) for _ in range(world)]
+    all_values = [torch.empty_like(values) for _ in range(world)]
+    dist.all_gather(all_places, places)
+    dist.all_gather(all_values, values)
+    total = torch.zeros_like(weights)
+    total.index_add_(0, torch.cat(all_places), torch.cat(all_values))
+    senders = torch.bincount(torch.cat(all_places), minlength=len(weights)).clamp(min=1)
+    weights -= rate * total / senders

@@ -1,0 +1,21 @@
+"""Each rank takes its own numbers only.
+
+fails: sparse/weights, sparse/all
+shows: so the ranks drift apart
+points: 20
+"""
+# %% grade_id="sparse"
+def sparse_step(weights: torch.Tensor, gradient: torch.Tensor, kept: torch.Tensor,
+                count: int, rate: float) -> None:
+    world = dist.get_world_size()
+    kept += gradient
+    places = kept.abs().topk(count).indices
+    values = kept[places]
+    kept[places] = 0
+    all_places = [torch.empty_like(places) for _ in range(world)]
+    all_values = [torch.empty_like(values) for _ in range(world)]
+    dist.all_gather(all_places, places)
+    dist.all_gather(all_values, values)
+    total = torch.zeros_like(weights)
+    total[places] = values * world
+    weights -= rate * total / world
