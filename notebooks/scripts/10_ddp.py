@@ -20,7 +20,7 @@ from manyhands.data import shard
 def pick_device():
     """One GPU for each process, if there is one; else the CPU."""
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())  # some launchers show each process its own GPU only, as number 0
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())  # on a node with fewer GPUs than processes, processes share a GPU, and gloo is used
         return torch.device("cuda")
     return torch.device("cpu")
 

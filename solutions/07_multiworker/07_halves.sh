@@ -3,10 +3,11 @@
 #
 #     bash 07_halves.sh FOLDER        FOLDER: 07_train.py keeps its backup there
 #
-# GPUS is an even number of GPUs; without it, all GPUs are used. On a machine without a GPU, each worker trains on the CPU.
+# GPUS is an even number of GPUs; without it, all GPUs are used, except an odd one. On a machine without a GPU, each worker trains on the CPU.
 # `python` must be the Python that has TensorFlow.
 
-gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | wc -l)}
+gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU ')}
+gpus=$((gpus / 2 * 2)) # with a single GPU, both workers train on the CPU
 free="import socket; s = [socket.create_server(('127.0.0.1', 0)) for _ in range(2)]; print(*(each.getsockname()[1] for each in s))"
 read -r port_0 port_1 <<< "$(python -c "$free")" # fixed ports would clash with a colleague's
 

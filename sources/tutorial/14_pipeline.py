@@ -429,8 +429,8 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
 
 # %%
 predict("14-norm",
-        "Each of four stages clips its own gradients to a norm of 0.01, and most had a "
-        "larger norm. What is then the norm of the whole network's gradient?", within=0.1)
+        "If 4 stages clip to 0.01 each, what is the norm of the whole network's gradient?",
+        within=0.1)
 
 # %%
 # %%px

@@ -598,12 +598,12 @@ except RuntimeError as error:
 # The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the contributions of all ranks. The scores of the head must stay where they are, because with fused attention they are usually the largest tensor of the network. For 8,192 places and the 128,256 words of Llama 3 they take 4.2 GB in float32.
 # `loss_parallel` computes the cross-entropy of a DTensor that is cut by words.
 #
-# **Predict.** There are 32 places and 128 words, of which each rank has 32. How many collectives does the cross-entropy need in forward?
+# **Predict.** There are 32 places and 128 words, of which each rank has 32. How many collectives does `loss_parallel` use in the forward of the cross-entropy?
 
 # %%
 predict("15-loss",
-        "Each rank has the scores of some words. How many collectives does the forward of "
-        "the cross-entropy need, if no rank may gather the scores?", unit="collectives")
+        "Each rank scores some words. How many collectives does loss_parallel use forward?",
+        unit="collectives")
 
 # %%
 # %%px
@@ -648,7 +648,7 @@ settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# For each place, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however large the vocabulary is. In backward each rank has the gradients of its own scores, and only f sums, where $h$ enters the head.
+# For each place, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however large the vocabulary is. `loss_parallel` uses one all-reduce for each, although the two sums could share one. In backward each rank has the gradients of its own scores, and only f sums, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes

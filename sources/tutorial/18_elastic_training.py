@@ -730,8 +730,7 @@ if rank == 0:
 
 # %%
 predict("18-silent",
-        "One of four data-parallel ranks computes gradients that are 10 % too large, "
-        "before the all-reduce. After ten steps, which ranks have different weights?",
+        "One rank's gradients are 10 % too large. Which ranks get different weights?",
         ["only that rank", "all ranks", "no rank"])
 
 # %%

@@ -2,7 +2,7 @@
 
 fails: bubble/chunks
 shows: With more chunks
-points: 18
+points: 20
 """
 # %% grade_id="bubble"
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:

@@ -2,7 +2,7 @@
 
 fails: bubble/stages, bubble/chunks
 shows: divided by the busy time
-points: 17
+points: 19
 """
 # %% grade_id="bubble"
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:

@@ -2,7 +2,7 @@
 
 fails: bubble/stages, bubble/chunks
 shows: What comes back is no number
-points: 17
+points: 19
 runs: bubble
 """
 # %% grade_id="bubble"

@@ -2,7 +2,7 @@
 
 fails: cut/blocks, cut/dearest
 shows: a stage is empty
-points: 17
+points: 19
 runs: cut
 """
 # %% grade_id="cut"

@@ -2,7 +2,7 @@
 
 fails: cut/dearest
 shows: blocks with equal numbers of layers
-points: 18
+points: 20
 """
 # %% grade_id="cut"
 def cut(costs: list, stages: int) -> list:

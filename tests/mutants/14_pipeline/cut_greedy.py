@@ -2,7 +2,7 @@
 
 fails: cut/dearest
 shows: fills one stage after the other
-points: 18
+points: 20
 """
 # %% grade_id="cut"
 def cut(costs: list, stages: int) -> list:

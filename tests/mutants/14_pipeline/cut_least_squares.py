@@ -2,7 +2,7 @@
 
 fails: cut/dearest
 shows: This evens out all stages
-points: 18
+points: 20
 runs: cut
 """
 # %% grade_id="cut"

@@ -2,7 +2,7 @@
 
 fails: cut/blocks, cut/dearest
 shows: this is the package's own answer, which is closed here: write it yourself
-points: 17
+points: 19
 runs: cut
 """
 # %% grade_id="cut"

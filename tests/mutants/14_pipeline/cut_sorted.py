@@ -2,7 +2,7 @@
 
 fails: cut/blocks, cut/dearest
 shows: do not hold each layer once
-points: 17
+points: 19
 """
 # %% grade_id="cut"
 def cut(costs: list, stages: int) -> list:

@@ -2,7 +2,7 @@
 
 fails: finish/stuck
 shows: a backward stands before its own forward
-points: 18
+points: 20
 runs: finish
 """
 # %% grade_id="finish"

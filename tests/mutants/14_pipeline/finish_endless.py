@@ -2,7 +2,7 @@
 
 fails: finish/stuck
 shows: Where no rank can go on in a whole round
-points: 18
+points: 20
 runs: finish
 """
 # %% grade_id="finish"

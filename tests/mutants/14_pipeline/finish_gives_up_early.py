@@ -2,7 +2,7 @@
 
 fails: finish/chain, finish/messages, finish/stuck
 shows: each rank waits for another one
-points: 16
+points: 18
 runs: finish
 """
 # %% grade_id="finish"

@@ -2,7 +2,7 @@
 
 fails: finish/chain
 shows: The times are not right
-points: 18
+points: 20
 runs: finish
 """
 # %% grade_id="finish"

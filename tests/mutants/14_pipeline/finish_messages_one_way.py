@@ -2,7 +2,7 @@
 
 fails: finish/messages
 shows: activations and gradients alike
-points: 18
+points: 20
 runs: finish
 """
 # %% grade_id="finish"

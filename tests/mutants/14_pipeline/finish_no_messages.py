@@ -2,7 +2,7 @@
 
 fails: finish/messages
 shows: arrives message_s after the event
-points: 18
+points: 20
 runs: finish
 """
 # %% grade_id="finish"

@@ -2,7 +2,7 @@
 
 fails: finish/chain, finish/messages
 shows: are those of its own rank
-points: 17
+points: 19
 runs: finish
 """
 # %% grade_id="finish"

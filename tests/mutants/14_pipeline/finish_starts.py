@@ -2,7 +2,7 @@
 
 fails: finish/chain, finish/messages
 shows: the times at which the events begin
-points: 17
+points: 19
 runs: finish
 """
 # %% grade_id="finish"

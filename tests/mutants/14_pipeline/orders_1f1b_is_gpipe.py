@@ -2,7 +2,7 @@
 
 fails: orders/memory
 shows: it holds all of them
-points: 17
+points: 19
 runs: orders
 """
 # %% grade_id="orders"

@@ -2,7 +2,7 @@
 
 fails: orders/gpipe
 shows: no list of pairs
-points: 18
+points: 20
 runs: orders
 """
 # %% grade_id="orders"

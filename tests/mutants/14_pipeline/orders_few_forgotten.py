@@ -2,7 +2,7 @@
 
 fails: orders/1f1b, orders/memory
 shows: with m from 0 to
-points: 16
+points: 18
 runs: orders
 """
 # %% grade_id="orders"

@@ -2,7 +2,7 @@
 
 fails: orders/gpipe
 shows: all ranks take the micro-batches in one order
-points: 18
+points: 20
 runs: orders
 """
 # %% grade_id="orders"

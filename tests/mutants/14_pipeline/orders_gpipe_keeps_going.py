@@ -2,7 +2,7 @@
 
 fails: orders/gpipe
 shows: GPipe does all forwards first
-points: 18
+points: 20
 runs: orders
 """
 # %% grade_id="orders"

@@ -2,7 +2,7 @@
 
 fails: orders/1f1b, orders/memory
 shows: one_f_one_b_order is not written yet
-points: 16
+points: 18
 runs: orders
 """
 # %% grade_id="orders"

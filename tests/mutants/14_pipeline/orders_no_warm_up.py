@@ -2,7 +2,7 @@
 
 fails: orders/1f1b
 shows: the step is longer than it need be
-points: 18
+points: 20
 runs: orders
 """
 # %% grade_id="orders"

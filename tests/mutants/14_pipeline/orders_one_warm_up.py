@@ -2,7 +2,7 @@
 
 fails: orders/1f1b, orders/memory
 shows: Its warm-up is too long
-points: 16
+points: 18
 runs: orders
 """
 # %% grade_id="orders"

@@ -2,7 +2,7 @@
 
 fails: orders/gpipe
 shows: The text "F0" is no pair.
-points: 18
+points: 20
 runs: orders
 """
 # %% grade_id="orders"

@@ -2,7 +2,7 @@
 
 fails: orders/memory
 shows: Its warm-up is too long
-points: 17
+points: 19
 runs: orders
 """
 # %% grade_id="orders"

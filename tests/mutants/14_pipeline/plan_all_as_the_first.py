@@ -2,7 +2,7 @@
 
 fails: plan/cheapest
 shows: A plan that fits costs
-points: 18
+points: 20
 runs: plan
 """
 # %% grade_id="plan"

@@ -2,7 +2,7 @@
 
 fails: plan/idle, plan/cheapest
 shows: The bubble of this plan is
-points: 17
+points: 19
 """
 # %% grade_id="plan"
 def plan(job) -> tuple:

@@ -2,7 +2,7 @@
 
 fails: plan/memory, plan/cheapest
 shows: does not fit
-points: 17
+points: 19
 runs: plan
 """
 # %% grade_id="plan"

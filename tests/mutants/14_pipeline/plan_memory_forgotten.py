@@ -2,7 +2,7 @@
 
 fails: plan/memory, plan/cheapest
 shows: a device has
-points: 17
+points: 19
 """
 # %% grade_id="plan"
 def plan(job) -> tuple:

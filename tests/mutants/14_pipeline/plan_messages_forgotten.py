@@ -2,7 +2,7 @@
 
 fails: plan/idle, plan/cheapest
 shows: The bubble of this plan
-points: 17
+points: 19
 runs: plan
 """
 # %% grade_id="plan"

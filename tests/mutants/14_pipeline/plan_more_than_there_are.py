@@ -2,7 +2,7 @@
 
 fails: plan/cheapest
 shows: 1F1B keeps min(M, S - rank)
-points: 18
+points: 20
 runs: plan
 """
 # %% grade_id="plan"

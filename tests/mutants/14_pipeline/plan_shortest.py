@@ -2,7 +2,7 @@
 
 fails: plan/cheapest
 shows: A plan that fits costs
-points: 18
+points: 20
 """
 # %% grade_id="plan"
 def plan(job) -> tuple:

@@ -2,7 +2,7 @@
 
 fails: plan/memory, plan/idle, plan/cheapest
 shows: plan raised KeyError
-points: 16
+points: 18
 runs: plan
 """
 # %% grade_id="plan"

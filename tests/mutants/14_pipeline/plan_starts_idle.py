@@ -3,7 +3,7 @@
 fails: plan/memory, plan/idle, plan/cheapest
 shows: For each job some plan fits
 shows: It is work that a device does
-points: 16
+points: 18
 runs: plan
 """
 # %% grade_id="plan"

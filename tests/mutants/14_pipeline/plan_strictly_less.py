@@ -2,7 +2,7 @@
 
 fails: plan/cheapest
 shows: A plan that needs exactly memory_bytes fits, too.
-points: 18
+points: 20
 runs: plan
 """
 # %% grade_id="plan"

@@ -2,7 +2,7 @@
 
 fails: plan/memory, plan/cheapest
 shows: The weights were counted three times, it seems.
-points: 17
+points: 19
 runs: plan
 """
 # %% grade_id="plan"

@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: inputs[0] belongs to the caller, and was asked for a gradient
-points: 18
+points: 20
 runs: run
 """
 # %% grade_id="run"

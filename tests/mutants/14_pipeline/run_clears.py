@@ -2,7 +2,7 @@
 
 fails: run/gradients
 shows: The gradients that were there before are gone
-points: 17
+points: 19
 """
 # %% grade_id="run"
 # %%px --setup

@@ -3,7 +3,7 @@
 fails: run/gradients, run/messages
 shows: is right to only a few digits: something on the way is float32
 shows: they have half the bytes: they are float32
-points: 16
+points: 18
 runs: run
 """
 # %% grade_id="run"

@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: What a backward has used is to be let go
-points: 18
+points: 20
 """
 # %% grade_id="run"
 # %%px --setup

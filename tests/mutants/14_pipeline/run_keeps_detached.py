@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: Does a list or a variable keep something of each micro-batch
-points: 18
+points: 20
 runs: run
 """
 # %% grade_id="run"

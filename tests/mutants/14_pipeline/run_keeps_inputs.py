@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: inputs of
-points: 18
+points: 20
 runs: run
 """
 # %% grade_id="run"

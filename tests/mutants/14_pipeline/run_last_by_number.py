@@ -2,7 +2,7 @@
 
 fails: run/loss, run/gradients, run/messages, run/memory
 shows: in a run of 1f1b with 5 micro-batches on the ranks [0, 2, 3]
-points: 14
+points: 16
 runs: run
 """
 # %% grade_id="run"

@@ -2,7 +2,7 @@
 
 fails: run/gradients
 shows: no zero_grad in it
-points: 17
+points: 19
 """
 # %% grade_id="run"
 # %%px --setup

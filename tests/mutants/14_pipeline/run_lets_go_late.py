@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: when a backward begins
-points: 18
+points: 20
 runs: run
 """
 # %% grade_id="run"

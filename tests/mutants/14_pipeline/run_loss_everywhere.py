@@ -2,7 +2,7 @@
 
 fails: run/loss
 shows: Only the last stage has the loss
-points: 18
+points: 20
 """
 # %% grade_id="run"
 # %%px --setup

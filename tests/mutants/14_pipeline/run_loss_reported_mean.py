@@ -2,7 +2,7 @@
 
 fails: run/loss
 shows: This is the mean of the micro-batches' losses
-points: 18
+points: 20
 """
 # %% grade_id="run"
 # %%px --setup

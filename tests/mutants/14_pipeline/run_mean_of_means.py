@@ -3,7 +3,7 @@
 fails: run/loss, run/gradients
 shows: This is the mean of the micro-batches' losses
 shows: gradients of a mean of means
-points: 16
+points: 18
 """
 # %% grade_id="run"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: run/loss, run/gradients, run/messages, run/memory
 shows: it was asked to, requires_grad_()
-points: 14
+points: 16
 """
 # %% grade_id="run"
 # %%px --setup

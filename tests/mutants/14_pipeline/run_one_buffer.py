@@ -2,7 +2,7 @@
 
 fails: run/gradients, run/memory
 shows: Has a buffer been used again
-points: 16
+points: 18
 """
 # %% grade_id="run"
 # %%px --setup

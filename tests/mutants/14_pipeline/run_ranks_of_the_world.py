@@ -3,7 +3,7 @@
 fails: run/loss, run/gradients, run/messages, run/memory
 shows: Ranks are counted inside the group
 shows: is not part of group
-points: 14
+points: 16
 """
 # %% grade_id="run"
 # %%px --setup

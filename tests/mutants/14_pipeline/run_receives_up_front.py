@@ -2,7 +2,7 @@
 
 fails: run/memory
 shows: were tensors made for all micro-batches at the beginning
-points: 18
+points: 20
 runs: run
 """
 # %% grade_id="run"

@@ -3,7 +3,7 @@
 fails: run/loss, run/gradients, run/messages, run/memory
 shows: dist.send ends only when the other side receives
 shows: Change the order of the calls on one of them.
-points: 14
+points: 16
 """
 # %% grade_id="run"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: run/messages
 shows: More messages than needed
-points: 18
+points: 20
 """
 # %% grade_id="run"
 # %%px --setup

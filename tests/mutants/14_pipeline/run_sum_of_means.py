@@ -3,7 +3,7 @@
 fails: run/loss, run/gradients
 shows: This is the sum of the micro-batches' losses
 shows: gradients of a sum of losses
-points: 16
+points: 18
 """
 # %% grade_id="run"
 # %%px --setup

@@ -2,7 +2,7 @@
 
 fails: run/gradients
 shows: run_stage has changed targets[0], which belongs to its caller
-points: 17
+points: 19
 runs: run
 """
 # %% grade_id="run"

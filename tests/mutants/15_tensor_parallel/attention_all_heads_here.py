@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: into all heads of the layer
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: Is a number of heads written down?
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: attention does not give what one process gives
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

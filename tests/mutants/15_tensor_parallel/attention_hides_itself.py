@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: does the mask hide a place from itself
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

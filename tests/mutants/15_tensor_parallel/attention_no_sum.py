@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/calls
 shows: The sum over the ranks is missing
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

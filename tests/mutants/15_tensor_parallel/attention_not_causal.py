@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: sees places that come after it
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: It is the size of a head that counts
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

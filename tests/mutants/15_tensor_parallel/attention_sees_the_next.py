@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: A place sees the place that comes after it
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients, attention/calls
 shows: raised RuntimeError
-points: 22
+points: 25
 runs: attention
 """
 # %% grade_id="attention"

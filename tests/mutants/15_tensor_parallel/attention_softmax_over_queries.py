@@ -2,7 +2,7 @@
 
 fails: attention/values, attention/gradients
 shows: softmax is taken over the places that look
-points: 23
+points: 26
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/calls
 shows: More than one call in backward
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: a dimension does not divide
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

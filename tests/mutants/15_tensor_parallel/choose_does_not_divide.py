@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: does not divide by the ranks of its axis
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

@@ -2,7 +2,7 @@
 
 fails: choose/cheapest
 shows: fits too, and sends fewer bytes
-points: 24
+points: 27
 runs: choose
 """
 # %% grade_id="choose"

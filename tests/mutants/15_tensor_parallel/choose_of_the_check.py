@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: this is the package's own answer, which is closed here: write it yourself
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

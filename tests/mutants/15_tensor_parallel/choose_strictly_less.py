@@ -2,7 +2,7 @@
 
 fails: choose/cheapest
 shows: A layout that needs exactly memory_bytes fits, too
-points: 24
+points: 27
 runs: choose
 """
 # %% grade_id="choose"

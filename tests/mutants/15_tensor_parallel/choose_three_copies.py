@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: not fit
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

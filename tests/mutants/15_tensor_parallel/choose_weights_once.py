@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: It seems that the weights were counted once
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: but not with the data and the outputs
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

@@ -2,7 +2,7 @@
 
 fails: choose/fits, choose/cheapest
 shows: the weights fit, but not with the data
-points: 23
+points: 26
 runs: choose
 """
 # %% grade_id="choose"

@@ -2,7 +2,7 @@
 
 fails: column/values, column/gradients, column/calls
 shows: This is the whole output
-points: 22
+points: 25
 runs: column
 """
 # %% grade_id="column"

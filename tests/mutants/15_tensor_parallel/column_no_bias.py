@@ -3,7 +3,7 @@
 fails: column/values, column/gradients
 shows: b holds the numbers of this rank's columns
 shows: b has no gradient
-points: 23
+points: 26
 runs: column
 """
 # %% grade_id="column"

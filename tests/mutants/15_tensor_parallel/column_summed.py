@@ -2,7 +2,7 @@
 
 fails: column/values, column/calls
 shows: nothing is to be added up
-points: 23
+points: 26
 runs: column
 """
 # %% grade_id="column"

@@ -2,7 +2,7 @@
 
 fails: column/values, column/gradients, column/calls
 shows: All of them have the same x already
-points: 22
+points: 25
 runs: column
 """
 # %% grade_id="column"

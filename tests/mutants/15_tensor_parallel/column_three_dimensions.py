@@ -2,7 +2,7 @@
 
 fails: column/values, column/gradients, column/calls
 shows: raised RuntimeError
-points: 22
+points: 25
 runs: column
 """
 # %% grade_id="column"

@@ -2,7 +2,7 @@
 
 fails: column/gradients, column/calls
 shows: Where does x enter the cut part?
-points: 23
+points: 26
 runs: column
 """
 # %% grade_id="column"

@@ -2,7 +2,7 @@
 
 fails: f-and-g/gradients
 shows: copy_to takes the mean in backward
-points: 24
+points: 27
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

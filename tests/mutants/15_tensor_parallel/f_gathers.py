@@ -2,7 +2,7 @@
 
 fails: f-and-g/calls
 shows: an all_gather sends more
-points: 24
+points: 27
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

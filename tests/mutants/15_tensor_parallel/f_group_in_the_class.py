@@ -2,7 +2,7 @@
 
 fails: f-and-g/gradients, f-and-g/calls
 shows: ctx belongs to one call: keep the group there
-points: 23
+points: 26
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

@@ -3,7 +3,7 @@
 fails: f-and-g/values, f-and-g/calls
 shows: copy_to sums in forward
 shows: copy_to needs no call in forward
-points: 23
+points: 26
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

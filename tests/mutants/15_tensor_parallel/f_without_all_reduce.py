@@ -3,7 +3,7 @@
 fails: f-and-g/gradients, f-and-g/calls
 shows: copy_to does nothing in backward
 shows: There is no all-reduce in backward
-points: 23
+points: 26
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

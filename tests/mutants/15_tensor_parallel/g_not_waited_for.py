@@ -2,7 +2,7 @@
 
 fails: f-and-g/values
 shows: reduce_from returns before its all-reduce has ended
-points: 24
+points: 27
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

@@ -3,7 +3,7 @@
 fails: f-and-g/gradients, f-and-g/calls
 shows: each has the whole gradient already
 shows: reduce_from needs no call in backward
-points: 23
+points: 26
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

@@ -2,7 +2,7 @@
 
 fails: f-and-g/values, f-and-g/calls
 shows: reduce_from does not give what one process gives
-points: 23
+points: 26
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

@@ -2,7 +2,7 @@
 
 fails: f-and-g/values, f-and-g/gradients, f-and-g/calls
 shows: is `group` given to every call
-points: 22
+points: 25
 runs: f-and-g
 """
 # %% grade_id="f-and-g"

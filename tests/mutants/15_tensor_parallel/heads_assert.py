@@ -2,7 +2,7 @@
 
 fails: attention/refused
 shows: raised AssertionError
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/refused
 shows: heads on 4 ranks were accepted
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: A rank needs whole heads
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: does not give what one process gives
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: cuts the columns of qkv as one block
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: These are columns of `out`
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: cut_heads has changed out, the whole weight
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

@@ -2,7 +2,7 @@
 
 fails: attention/pieces
 shows: is the whole itself, or lies in its memory
-points: 24
+points: 27
 runs: attention
 """
 # %% grade_id="attention"

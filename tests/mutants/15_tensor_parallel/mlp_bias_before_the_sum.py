@@ -2,7 +2,7 @@
 
 fails: mlp/values, mlp/gradients
 shows: 
-points: 23
+points: 26
 runs: mlp
 """
 # %% grade_id="mlp"

@@ -2,7 +2,7 @@
 
 fails: mlp/calls
 shows: nothing has to be sent between the layers
-points: 24
+points: 27
 runs: mlp
 """
 # %% grade_id="mlp"

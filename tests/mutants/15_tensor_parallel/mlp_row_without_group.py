@@ -2,7 +2,7 @@
 
 fails: mlp/values, mlp/gradients, mlp/calls
 shows: is `group` given to every call
-points: 22
+points: 25
 runs: mlp
 """
 # %% grade_id="mlp"

@@ -2,7 +2,7 @@
 
 fails: mlp/values, mlp/gradients
 shows: The tanh of a sum is not the sum of tanhs
-points: 23
+points: 26
 runs: mlp
 """
 # %% grade_id="mlp"

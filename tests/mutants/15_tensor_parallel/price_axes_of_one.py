@@ -2,7 +2,7 @@
 
 fails: price/axes, price/numbers
 shows: an axis with one rank needs no all-reduce
-points: 23
+points: 26
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: price/axes, price/numbers
 shows: backward also sums the gradient of an output
-points: 23
+points: 26
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: price/axes, price/numbers
 shows: nobody needs the gradient of the data
-points: 23
+points: 26
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: price/axes, price/numbers
 shows: the ledger sees other all-reduces
-points: 23
+points: 26
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: price/numbers
 shows: backward that of the operand
-points: 24
+points: 27
 runs: price
 """
 # %% grade_id="price"

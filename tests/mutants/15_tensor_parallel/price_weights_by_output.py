@@ -2,7 +2,7 @@
 
 fails: price/numbers
 shows: the ledger sees all-reduces of other sizes
-points: 24
+points: 27
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: price/numbers
 shows: A rank sums its piece
-points: 24
+points: 27
 runs: price
 """
 # %% grade_id="price"

@@ -2,7 +2,7 @@
 
 fails: reductions/backward
 shows: where neither operand is cut
-points: 23
+points: 26
 runs: reductions
 """
 # %% grade_id="reductions"

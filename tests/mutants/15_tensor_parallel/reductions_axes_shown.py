@@ -2,7 +2,7 @@
 
 fails: reductions/forward, reductions/backward
 shows: a cut dimension was summed away
-points: 22
+points: 25
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/refused
 shows: Raise ValueError. Look at all dimensions
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

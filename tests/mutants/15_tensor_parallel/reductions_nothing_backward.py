@@ -2,7 +2,7 @@
 
 fails: reductions/backward
 shows: each rank has a part of the gradient of
-points: 23
+points: 26
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/forward, reductions/backward, reductions/refused
 shows: this is the package's own answer, which is closed here: write it yourself
-points: 21
+points: 24
 runs: reductions
 """
 # %% grade_id="reductions"

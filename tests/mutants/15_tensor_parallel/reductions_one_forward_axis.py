@@ -2,7 +2,7 @@
 
 fails: reductions/forward
 shows: a cut dimension was summed away
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/forward, reductions/backward, reductions/refused
 shows: Asked for are three collections of axes
-points: 21
+points: 24
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/backward
 shows: also where the dimension that is cut is summed away forward
-points: 23
+points: 26
 runs: reductions
 """
 # %% grade_id="reductions"

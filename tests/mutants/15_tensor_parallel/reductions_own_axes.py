@@ -2,7 +2,7 @@
 
 fails: reductions/backward
 shows: is cut along an axis over which its gradient is to be summed
-points: 23
+points: 26
 runs: reductions
 """
 # %% grade_id="reductions"

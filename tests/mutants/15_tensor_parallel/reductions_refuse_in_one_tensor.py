@@ -2,7 +2,7 @@
 
 fails: reductions/refused
 shows: Look at all dimensions that a or b has
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/refused, choose/fits, choose/cheapest
 shows: two dimensions of the product lie on one axis, so ranks would compute blocks
-points: 22
+points: 25
 """
 # %% grade_id="reductions"
 def reductions(a, b, out, layout):

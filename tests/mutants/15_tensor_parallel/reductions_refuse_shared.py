@@ -2,7 +2,7 @@
 
 fails: reductions/forward, reductions/backward, reductions/refused
 shows: no two dimensions of this product lie on one axis
-points: 21
+points: 24
 runs: reductions
 """
 # %% grade_id="reductions"

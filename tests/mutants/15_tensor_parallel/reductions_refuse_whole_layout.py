@@ -2,7 +2,7 @@
 
 fails: reductions/refused
 shows: What the layout says of other dimensions does not matter
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

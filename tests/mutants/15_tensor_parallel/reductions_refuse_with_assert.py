@@ -2,7 +2,7 @@
 
 fails: reductions/refused
 shows: Say so in a ValueError
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

@@ -2,7 +2,7 @@
 
 fails: reductions/forward
 shows: the output is cut along an axis over which it is to be summed
-points: 24
+points: 27
 runs: reductions
 """
 # %% grade_id="reductions"

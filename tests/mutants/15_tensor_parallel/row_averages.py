@@ -2,7 +2,7 @@
 
 fails: row/values, row/gradients
 shows: This is the mean over the ranks
-points: 23
+points: 26
 runs: row
 """
 # %% grade_id="row"

@@ -2,7 +2,7 @@
 
 fails: row/values
 shows: as every rank adds it before the sum
-points: 24
+points: 27
 runs: row
 """
 # %% grade_id="row"

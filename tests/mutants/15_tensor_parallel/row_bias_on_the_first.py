@@ -2,7 +2,7 @@
 
 fails: row/gradients
 shows: Every rank holds b and trains it
-points: 24
+points: 27
 runs: row
 """
 # %% grade_id="row"

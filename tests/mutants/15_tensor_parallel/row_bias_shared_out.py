@@ -2,7 +2,7 @@
 
 fails: row/gradients
 shows: The gradient of b is
-points: 24
+points: 27
 runs: row
 """
 # %% grade_id="row"

@@ -3,7 +3,7 @@
 fails: row/values, row/gradients, row/calls
 shows: the right numbers with too few digits
 shows: shorter numbers (float32)
-points: 22
+points: 25
 runs: row
 """
 # %% grade_id="row"

@@ -2,7 +2,7 @@
 
 fails: row/gradients
 shows: stands outside the graph
-points: 24
+points: 27
 runs: row
 """
 # %% grade_id="row"

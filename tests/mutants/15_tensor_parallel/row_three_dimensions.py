@@ -2,7 +2,7 @@
 
 fails: row/values, row/gradients, row/calls
 shows: raised RuntimeError
-points: 22
+points: 25
 runs: row
 """
 # %% grade_id="row"

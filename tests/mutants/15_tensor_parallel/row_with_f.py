@@ -2,7 +2,7 @@
 
 fails: row/gradients, row/calls
 shows: Nothing has to be sent in backward
-points: 23
+points: 26
 runs: row
 """
 # %% grade_id="row"

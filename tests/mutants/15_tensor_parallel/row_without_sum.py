@@ -3,7 +3,7 @@
 fails: row/values, row/calls
 shows: The sum over the ranks is missing
 shows: There is no all-reduce in forward
-points: 23
+points: 26
 runs: row
 """
 # %% grade_id="row"
