@@ -134,4 +134,4 @@ def test_an_answer_without_an_end():
 def test_every_check_has_a_hint_and_every_text_a_check():
     assert {name.split("-", 1)[1] for name in HINTS} == set(CRITERIA)
     assert all(MISTAKES.values()) and all(HINTS.values())
-    assert sum(points for check in CRITERIA.values() for points, _ in check.values()) == 19
+    assert sum(points for check in CRITERIA.values() for points, _ in check.values()) == 21
