@@ -2,7 +2,7 @@
 
 fails: fine-tuning/rates, fine-tuning/layers, fine-tuning/labels
 shows: lowered their rates after different epochs
-shows: repair the rates first
+shows: Repair the rates first
 points: 16
 """
 # %% grade_id="fine-tuning"

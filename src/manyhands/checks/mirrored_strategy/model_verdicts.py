@@ -33,8 +33,13 @@ class LayerLedger:
         return watched(y)
 
     def evidence(self):
-        return [len(self.forward), [pair == (place, place) for pair, place in zip(self.forward, self.places)],
-                [self.backward.get(i) == place for i, place in enumerate(self.places)]]
+        """The numbers of the devices, in an order that the seed has drawn: of weights and outputs, then of backward."""
+        forward = [[_number(place) for place in pair] for pair in self.forward]
+        return [forward, [_number(self.backward.get(i)) for i in range(len(self.places))]]
+
+
+def _number(place):
+    return -1 if place is None or place[1] is None else place[1]
 
 
 def serial_layers(starts, x):
