@@ -1,7 +1,7 @@
 """Gradients that are shorter than max_norm are made longer.
 
 fails: update/weights
-shows: have been made longer
+shows: have been made larger
 points: 20
 """
 # %% grade_id="update"

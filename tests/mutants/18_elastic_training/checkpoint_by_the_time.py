@@ -2,7 +2,7 @@
 
 fails: checkpoint/latest
 shows: as after a copy
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: its name may not be
-points: 22
+points: 25
 runs: checkpoint
 """
 # %% grade_id="checkpoint"

@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: Write in the folder itself
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

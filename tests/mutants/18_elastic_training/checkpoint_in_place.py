@@ -2,7 +2,7 @@
 
 fails: checkpoint/killed, checkpoint/power
 shows: Nothing was renamed
-points: 21
+points: 24
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

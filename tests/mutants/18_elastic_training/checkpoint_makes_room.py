@@ -2,7 +2,7 @@
 
 fails: checkpoint/full
 shows: an older checkpoint is gone
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save_whole(state, folder, step):

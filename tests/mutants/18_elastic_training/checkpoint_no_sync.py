@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: may stand for an empty file
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: file.flush(), then os.fsync
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/torn
 shows: The checkpoint before is gone
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: not the one that the file was renamed into
-points: 22
+points: 25
 runs: checkpoint
 """
 # %% grade_id="checkpoint"

@@ -2,7 +2,7 @@
 
 fails: checkpoint/power
 shows: Rename when it is closed
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/latest
 shows: enough for any step: 12 digits
-points: 22
+points: 25
 runs: checkpoint
 """
 # %% grade_id="checkpoint"

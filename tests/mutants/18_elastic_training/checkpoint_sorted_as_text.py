@@ -2,7 +2,7 @@
 
 fails: checkpoint/latest, checkpoint/torn, checkpoint/killed, checkpoint/full, checkpoint/power
 shows: compare numbers, or fill up with zeros
-points: 18
+points: 21
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

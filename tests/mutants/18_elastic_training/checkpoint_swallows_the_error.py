@@ -2,7 +2,7 @@
 
 fails: checkpoint/full
 shows: Let the error out
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

@@ -2,7 +2,7 @@
 
 fails: checkpoint/torn
 shows: was whole
-points: 22
+points: 25
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

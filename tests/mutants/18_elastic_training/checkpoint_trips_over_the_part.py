@@ -2,7 +2,7 @@
 
 fails: checkpoint/killed, checkpoint/full
 shows: What cannot be read is skipped
-points: 21
+points: 24
 """
 # %% grade_id="checkpoint"
 def save(state, folder, step):

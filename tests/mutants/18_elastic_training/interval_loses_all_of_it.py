@@ -2,7 +2,7 @@
 
 fails: interval/lost
 shows: in the middle of an interval
-points: 22
+points: 25
 """
 # %% grade_id="interval"
 def steps_between(step_s, save_s, lives_s, ranks):

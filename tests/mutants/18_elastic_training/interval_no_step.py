@@ -2,7 +2,7 @@
 
 fails: interval/steps
 shows: At least one step
-points: 21
+points: 24
 """
 # %% grade_id="interval"
 def steps_between(step_s, save_s, lives_s, ranks):

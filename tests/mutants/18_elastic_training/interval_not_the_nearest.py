@@ -2,7 +2,7 @@
 
 fails: interval/steps
 shows: round that to the nearest whole number
-points: 21
+points: 24
 """
 # %% grade_id="interval"
 def steps_between(step_s, save_s, lives_s, ranks):

@@ -2,7 +2,7 @@
 
 fails: interval/steps, interval/lost
 shows: this is the package's own answer
-points: 20
+points: 23
 runs: interval
 """
 # %% grade_id="interval"

@@ -2,7 +2,7 @@
 
 fails: reshard/pieces, reshard/least
 shows: is outside that piece
-points: 20
+points: 23
 """
 # %% grade_id="reshard"
 def reads(numbers, old, new, rank):

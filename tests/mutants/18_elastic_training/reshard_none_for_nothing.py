@@ -2,7 +2,7 @@
 
 fails: reshard/pieces, reshard/least
 shows: an empty one where nothing is to be read
-points: 20
+points: 23
 """
 # %% grade_id="reshard"
 def reads(numbers, old, new, rank):

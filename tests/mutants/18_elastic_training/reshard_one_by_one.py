@@ -2,7 +2,7 @@
 
 fails: reshard/least
 shows: lies together: one read
-points: 22
+points: 25
 """
 # %% grade_id="reshard"
 def reads(numbers, old, new, rank):

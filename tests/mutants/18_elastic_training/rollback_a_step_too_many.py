@@ -2,7 +2,7 @@
 
 fails: rollback/equal
 shows: ends as soon as
-points: 22
+points: 25
 """
 # %% grade_id="rollback"
 def train(job, until, every):

@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/equal
 shows: It falls due `every` steps after
-points: 21
+points: 24
 """
 # %% grade_id="rollback"
 def train(job, until, every):

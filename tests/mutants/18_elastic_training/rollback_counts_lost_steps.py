@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/equal
 shows: steps that were rolled back do not count
-points: 21
+points: 24
 """
 # %% grade_id="rollback"
 def train(job, until, every):

@@ -2,7 +2,7 @@
 
 fails: rollback/lost
 shows: let every other error out
-points: 22
+points: 25
 runs: rollback
 """
 # %% grade_id="rollback"

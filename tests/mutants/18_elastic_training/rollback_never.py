@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/lost, rollback/equal
 shows: half a step is in the weights
-points: 20
+points: 23
 """
 # %% grade_id="rollback"
 def train(job, until, every):

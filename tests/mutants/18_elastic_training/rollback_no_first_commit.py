@@ -2,7 +2,7 @@
 
 fails: rollback/commits
 shows: There was no commit at the start
-points: 22
+points: 25
 """
 # %% grade_id="rollback"
 def train(job, until, every):

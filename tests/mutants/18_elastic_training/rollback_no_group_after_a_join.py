@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/equal, rollback/joined
 shows: After RanksJoined a step was tried before job.regroup() had made a new group
-points: 20
+points: 23
 runs: rollback
 """
 # %% grade_id="rollback"

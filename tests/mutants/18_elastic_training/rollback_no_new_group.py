@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/lost, rollback/joined, rollback/equal
 shows: job.regroup() is not called
-points: 19
+points: 22
 """
 # %% grade_id="rollback"
 def train(job, until, every):

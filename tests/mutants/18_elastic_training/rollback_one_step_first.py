@@ -2,7 +2,7 @@
 
 fails: rollback/equal
 shows: Ask job.seen < until before each step
-points: 22
+points: 25
 runs: rollback
 """
 # %% grade_id="rollback"

@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/lost, rollback/joined, rollback/equal
 shows: this is the package's own answer
-points: 19
+points: 22
 runs: rollback
 """
 # %% grade_id="rollback"

@@ -2,7 +2,7 @@
 
 fails: rollback/commits, rollback/joined, rollback/equal
 shows: Nothing was lost there
-points: 20
+points: 23
 """
 # %% grade_id="rollback"
 def train(job, until, every):

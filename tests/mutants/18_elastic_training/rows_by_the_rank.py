@@ -2,7 +2,7 @@
 
 fails: rows/shares, rows/world, rows/epoch
 shows: have taken the same row
-points: 20
+points: 23
 """
 # %% grade_id="rows"
 def rows(seen, batch, rank, world, images, seed):

@@ -2,7 +2,7 @@
 
 fails: rows/epoch
 shows: the global generator of torch
-points: 22
+points: 25
 runs: rows
 """
 # %% grade_id="rows"

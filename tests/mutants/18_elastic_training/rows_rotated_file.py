@@ -2,7 +2,7 @@
 
 fails: rows/epoch
 shows: Each epoch is shuffled: a random permutation
-points: 22
+points: 25
 runs: rows
 """
 # %% grade_id="rows"

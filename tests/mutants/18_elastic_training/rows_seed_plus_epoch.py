@@ -2,7 +2,7 @@
 
 fails: rows/epoch
 shows: as with seed + epoch
-points: 22
+points: 25
 runs: rows
 """
 # %% grade_id="rows"

@@ -2,7 +2,7 @@
 
 fails: rows/shares, rows/world, rows/epoch
 shows: this is the package's own answer
-points: 20
+points: 23
 runs: rows
 """
 # %% grade_id="rows"

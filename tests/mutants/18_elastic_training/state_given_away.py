@@ -2,7 +2,7 @@
 
 fails: state/copy
 shows: A second restore from the same state
-points: 22
+points: 25
 """
 # %% grade_id="state"
 def state_of(job):

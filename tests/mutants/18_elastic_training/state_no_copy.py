@@ -2,7 +2,7 @@
 
 fails: state/copy
 shows: state_dict() holds the live tensors
-points: 22
+points: 25
 """
 # %% grade_id="state"
 def state_of(job):

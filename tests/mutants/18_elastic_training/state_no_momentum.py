@@ -2,7 +2,7 @@
 
 fails: state/learned, state/equal
 shows: the optimiser's momentum is not
-points: 20
+points: 23
 """
 # %% grade_id="state"
 def state_of(job):

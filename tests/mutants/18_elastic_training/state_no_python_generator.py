@@ -2,7 +2,7 @@
 
 fails: state/drawn, state/equal
 shows: random.getstate()
-points: 20
+points: 23
 """
 # %% grade_id="state"
 def state_of(job):

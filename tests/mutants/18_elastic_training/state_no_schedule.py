@@ -2,7 +2,7 @@
 
 fails: state/learned, state/equal
 shows: scheduler.state_dict(), beside
-points: 20
+points: 23
 """
 # %% grade_id="state"
 def state_of(job):

@@ -2,7 +2,7 @@
 
 fails: state/drawn, state/equal
 shows: torch's generator draws other numbers
-points: 20
+points: 23
 """
 # %% grade_id="state"
 def state_of(job):

@@ -2,7 +2,7 @@
 
 fails: state/copy, state/learned, state/drawn, state/equal
 shows: The state cannot be written and read again
-points: 18
+points: 21
 """
 # %% grade_id="state"
 def state_of(job):

@@ -2,7 +2,7 @@
 
 fails: calibration/constants
 shows: this is the package's own answer
-points: 15
+points: 17
 runs: calibration
 """
 # %% grade_id="calibration"

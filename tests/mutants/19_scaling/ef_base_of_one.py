@@ -2,7 +2,7 @@
 
 fails: slowest/efficiency
 shows: The base has more ranks than one
-points: 16
+points: 18
 """
 # %% grade_id="slowest"
 def slowest_s(p, times_s):

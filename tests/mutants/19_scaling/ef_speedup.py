@@ -2,7 +2,7 @@
 
 fails: slowest/efficiency
 shows: This is the speed-up
-points: 16
+points: 18
 """
 # %% grade_id="slowest"
 def slowest_s(p, times_s):

@@ -2,7 +2,7 @@
 
 fails: halving-doubling/rounds
 shows: the whole tensor moves here
-points: 15
+points: 17
 """
 # %% grade_id="halving-doubling"
 def halving_doubling_s(p, n_bytes, latency_s, gbit_per_s):

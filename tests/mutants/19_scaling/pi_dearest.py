@@ -2,7 +2,7 @@
 
 fails: pipeline/pipeline
 shows: All stages are as dear
-points: 15
+points: 17
 """
 # %% grade_id="pipeline"
 def pipeline_s(forward_s, backward_s, micro_batches):

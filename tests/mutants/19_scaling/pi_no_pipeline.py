@@ -2,7 +2,7 @@
 
 fails: pipeline/pipeline
 shows: before the next begins
-points: 15
+points: 17
 """
 # %% grade_id="pipeline"
 def pipeline_s(forward_s, backward_s, micro_batches):

@@ -2,7 +2,7 @@
 
 fails: pipeline/pipeline
 shows: this is the package's own answer
-points: 15
+points: 17
 runs: pipeline
 """
 # %% grade_id="pipeline"

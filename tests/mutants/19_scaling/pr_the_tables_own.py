@@ -2,7 +2,7 @@
 
 fails: calibration/rest
 shows: what a prediction is compared with
-points: 15
+points: 17
 """
 # %% grade_id="calibration"
 def calibrate(rows, batch, network_s):

@@ -2,7 +2,7 @@
 
 fails: slowest/slowest
 shows: with a chance of (i/n)^p
-points: 15
+points: 17
 """
 # %% grade_id="slowest"
 def slowest_s(p, times_s):

@@ -2,7 +2,7 @@
 
 fails: slowest/slowest
 shows: This is the mean of one rank
-points: 15
+points: 17
 """
 # %% grade_id="slowest"
 def slowest_s(p, times_s):

@@ -2,7 +2,7 @@
 
 fails: slowest/slowest
 shows: not sorted
-points: 15
+points: 17
 """
 # %% grade_id="slowest"
 def slowest_s(p, times_s):

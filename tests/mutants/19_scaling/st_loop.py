@@ -2,7 +2,7 @@
 
 fails: step/many
 shows: More than 20000 lines
-points: 16
+points: 18
 """
 # %% grade_id="step"
 def step_s(slow, ready_s, sizes, bucket_bytes, all_reduce):

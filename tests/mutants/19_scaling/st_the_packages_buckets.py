@@ -2,7 +2,7 @@
 
 fails: step/finish, step/many
 shows: this is the package's own answer
-points: 13
+points: 15
 runs: step
 """
 # %% grade_id="step"

@@ -2,7 +2,7 @@
 
 fails: step/many
 shows: More than 20000 lines
-points: 16
+points: 18
 runs: step
 """
 # %% grade_id="step"

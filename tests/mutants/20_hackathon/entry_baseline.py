@@ -2,7 +2,7 @@
 
 fails: entry/faster, entry/half, entry/fifth, entry/tenth
 shows: this rung is at
-points: 14
+points: 16
 """
 # %% grade_id="entry"
 import torch

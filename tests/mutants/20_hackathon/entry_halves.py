@@ -2,7 +2,7 @@
 
 fails: entry/fifth, entry/tenth
 shows: this rung is at
-points: 16
+points: 18
 """
 # %% grade_id="entry"
 import torch

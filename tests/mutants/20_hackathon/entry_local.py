@@ -2,7 +2,7 @@
 
 fails: entry/tenth
 shows: this rung is at
-points: 18
+points: 20
 """
 # %% grade_id="entry"
 import torch

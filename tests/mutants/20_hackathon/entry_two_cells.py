@@ -2,7 +2,7 @@
 
 fails: entry/right, entry/faster, entry/half, entry/fifth, entry/tenth
 shows: An entry is one cell
-points: 12
+points: 14
 """
 # %% grade_id="entry"
 import torch

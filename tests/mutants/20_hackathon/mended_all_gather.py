@@ -2,7 +2,7 @@
 
 fails: mended/lean
 shows: An all-gather sends every rank the whole tensors of all the others
-points: 19
+points: 21
 runs: mended
 """
 # %% grade_id="mended"

@@ -2,7 +2,7 @@
 
 fails: mended/lean
 shows: Put the gradients into one tensor
-points: 19
+points: 21
 """
 # %% grade_id="mended"
 import torch

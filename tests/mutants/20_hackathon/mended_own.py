@@ -2,7 +2,7 @@
 
 fails: mended/equal, mended/lean
 shows: These are not the weights of one process
-points: 17
+points: 19
 """
 # %% grade_id="mended"
 import torch

@@ -2,7 +2,7 @@
 
 fails: mended/together, mended/equal, mended/lean
 shows: The ranks end with different weights
-points: 16
+points: 18
 """
 # %% grade_id="mended"
 import torch

@@ -2,7 +2,7 @@
 
 fails: mended/equal, mended/together
 shows: 7 gradients were asked for. Take one for each batch, and all
-points: 17
+points: 19
 runs: mended
 """
 # %% grade_id="mended"

@@ -2,7 +2,7 @@
 
 fails: mended/equal
 shows: the gradients are summed, not averaged
-points: 18
+points: 20
 """
 # %% grade_id="mended"
 import torch

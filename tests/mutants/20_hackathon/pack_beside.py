@@ -2,7 +2,7 @@
 
 fails: pack/largest, pack/kept, pack/small, pack/places
 shows: all that unpack needs is in the message
-points: 16
+points: 18
 """
 # %% grade_id="pack"
 import torch

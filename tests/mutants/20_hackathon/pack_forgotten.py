@@ -2,7 +2,7 @@
 
 fails: pack/kept
 shows: What was not sent is gone
-points: 19
+points: 21
 """
 # %% grade_id="pack"
 import torch

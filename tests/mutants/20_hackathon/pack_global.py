@@ -2,7 +2,7 @@
 
 fails: pack/kept, pack/largest, pack/places, pack/small
 shows: all that unpack needs is in the message
-points: 16
+points: 18
 runs: pack
 """
 # %% grade_id="pack"

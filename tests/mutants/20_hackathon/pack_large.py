@@ -2,7 +2,7 @@
 
 fails: pack/small
 shows: A place fits in 16 bits
-points: 19
+points: 21
 """
 # %% grade_id="pack"
 import torch

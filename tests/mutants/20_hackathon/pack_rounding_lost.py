@@ -2,7 +2,7 @@
 
 fails: pack/kept
 shows: what rounding has taken from it is lost
-points: 19
+points: 21
 runs: pack
 """
 # %% grade_id="pack"

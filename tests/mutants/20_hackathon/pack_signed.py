@@ -2,7 +2,7 @@
 
 fails: pack/largest, pack/places
 shows: how far a number is from 0
-points: 18
+points: 20
 """
 # %% grade_id="pack"
 import torch

@@ -2,7 +2,7 @@
 
 fails: pack/kept
 shows: it would be sent again
-points: 19
+points: 21
 """
 # %% grade_id="pack"
 import torch

@@ -2,7 +2,7 @@
 
 fails: pack/places
 shows: 16 bits with a sign end at 32,767
-points: 19
+points: 21
 """
 # %% grade_id="pack"
 import torch

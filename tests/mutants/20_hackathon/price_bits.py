@@ -2,7 +2,7 @@
 
 fails: price/message
 shows: 10 Mbit/s are 1.25 million bytes
-points: 19
+points: 21
 """
 # %% grade_id="price"
 def message_s(n_bytes, rate_mbit, delay_ms):

@@ -2,7 +2,7 @@
 
 fails: price/entry, price/gathered
 shows: not always 4
-points: 17
+points: 19
 """
 # %% grade_id="price"
 def message_s(n_bytes, rate_mbit, delay_ms):

@@ -2,7 +2,7 @@
 
 fails: price/message
 shows: a head of 64 bytes
-points: 19
+points: 21
 """
 # %% grade_id="price"
 def message_s(n_bytes, rate_mbit, delay_ms):

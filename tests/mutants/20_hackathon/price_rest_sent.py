@@ -2,7 +2,7 @@
 
 fails: price/entry
 shows: steps // every times, for each tensor, 2 (ranks - 1) messages
-points: 18
+points: 20
 runs: price
 """
 # %% grade_id="price"
