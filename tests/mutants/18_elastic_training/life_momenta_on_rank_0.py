@@ -1,7 +1,7 @@
 """The step is counted right, but rank 0 alone loads the optimiser's state.
 
 fails: life/ranks, life/weights
-shows: What else decides how far a step goes?
+shows: what else decides how far a step goes?
 points: 24
 """
 # %% grade_id="life"
