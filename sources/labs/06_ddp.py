@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
-# You write DistributedDataParallel yourself, in six small pieces, and it trains as one process does. Then you repair two loops that run and are wrong,
+# You write DistributedDataParallel yourself, in six small pieces, and it reaches the weights that a single process computes. Then you repair two loops that run and are wrong,
 # and hand a training run to Slurm. At the end you can
 #
 # * start all ranks of a group from one state, parameters and buffers;

@@ -319,7 +319,7 @@ check.plan(plan)
 #
 # After the last backward, a stage still has to clip its gradients and to step. The network below begins with a matrix and ends with its transpose, as an embedding and a head do
 # when their weights are tied. Hence the first and the last stage each have a copy of this matrix, `shared`, and `ends` is the group of these two ranks. When `faulty_update` is called,
-# each copy has the gradient of its own use. The function raises no error, and the loss falls.
+# each copy has only the gradient from its place in the network. The function raises no error, and the loss falls.
 
 # %%
 # %%px --setup

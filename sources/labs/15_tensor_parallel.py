@@ -7,7 +7,7 @@
 # * write the two functions that stand where a tensor enters and leaves a cut layer, forward and backward;
 # * cut a linear layer by columns or by rows, two of them with one all-reduce in each direction, and attention by heads;
 # * say for any product of tensors with named dimensions, and any layout on a mesh, over which axes forward and backward must sum;
-# * foretell which all-reduces a layout causes, and choose the layout that sends least under a limit of memory;
+# * predict which all-reduces a layout causes, and choose the layout that sends least under a limit of memory;
 # * find what is wrong in a loss over a vocabulary that is cut over the ranks.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 28.

@@ -60,7 +60,7 @@ evidence_of_rate(faulty_rate)
 #
 # <details><summary>Hint</summary>
 #
-# Begin with epoch 2, where the warm-up is over and no drop has come. Is the rate right for both rules? For more, run `hint("17-schedule")` in a separate cell.
+# Begin with epoch 2, where the warm-up is over and the rate has not been dropped yet. Is the rate right for both rules? For more, run `hint("17-schedule")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="schedule"

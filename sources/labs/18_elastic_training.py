@@ -389,7 +389,7 @@ check.life(life)
 # %% [markdown]
 # ## All together
 #
-# Not graded: your functions, and a process that dies twice. `in_process` calls a function in a process of its own; `kill_me` ends that process as a power cut would.
+# Not graded: your functions, and a process that dies twice. `in_process` calls a function in a separate process, and `kill_me` ends that process as a power cut would.
 
 # %%
 from manyhands.elastic.mortal import in_process, kill_me

@@ -264,7 +264,7 @@ draw.gradient_scaling(one_device, wrong, right)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# With n replicas a shard has B/n examples. The mean over it divides by B/n and not by B, so each replica's gradient is n times too large for its part, and so is their sum. In the picture, every weight lies on a line of slope n.
+# With n replicas a shard has B/n examples. The mean over it divides by B/n and not by B, so each replica's gradient is n times too large for its part, and so is their sum. In the picture, every weight is on a line of slope n.
 # Averaging the replicas repairs this, but only because all shards are equally large here. The uneven last batch, below, will show the difference. If you divide by the **global** batch and sum, the number of replicas disappears,
 # and the size of a shard does, too.
 #

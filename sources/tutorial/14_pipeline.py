@@ -422,7 +422,7 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
 # %% [markdown]
 # In the 405B model of Llama 3 the head costs only two thirds of a block, and its last stage has one block less than the others (Grattafiori et al. 2024). Its first stage has one block less, too, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
 #
-# Many models use *one* matrix as embedding and as head (*tied weights*, Press and Wolf 2017). In a pipeline it exists twice, and each of the two stages finds only the gradient of its own use, so the two must be summed before the optimiser steps. Below, our eight layers get
+# Many models use *one* matrix as embedding and as head (*tied weights*, Press and Wolf 2017). In a pipeline it exists twice, and each of the two stages finds only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get
 # such a matrix at both ends.
 #
 # **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than this. What norm does the gradient of the network have afterwards?
