@@ -11,16 +11,16 @@ LINK = "solved"  # beside work/: `solutions` would be where `manyhands check` lo
 SECTION = """
 ## For instructors
 
-[Formgrader]({hub}/services/formgrader/) is where you see what was handed in, grade it, and give marks and comments. [The whole room's board]({hub}/services/board/) ·
-[the room's predictions]({hub}/services/board/predictions) · [who works now]({hub}/hub/admin)
+In [Formgrader]({hub}/services/formgrader/), you see what was handed in, grade it, and give marks and comments. See also [the board of the whole class]({hub}/services/board/) ·
+[the predictions of the class]({hub}/services/board/predictions) · [who works now]({hub}/hub/admin)
 {solutions}
-* **A lab, from release to grades,** in a terminal of the hub's machine: `manyhands release 06 --due "2026-12-01 18:00"`; attendees fetch it and hand it in; then
-  `manyhands collect 06`, `manyhands grade 06`, `manyhands feedback 06`, and `manyhands export -o grades.csv`. Or with the buttons of formgrader.
-* **Marks and comments by hand:** in formgrader, *Manual Grading*. A later `manyhands grade` keeps them; `manyhands feedback` shows them to the attendee.
-* **Somebody is stuck:** the board says who, since when and on what; from *who works now* you open their server beside them.
+* **A lab, from release to grades.** In a terminal of the hub's machine, run `manyhands release 06 --due "2026-12-01 18:00"`, so that attendees can fetch the lab and hand
+  it in. Afterwards, run `manyhands collect 06`, `manyhands grade 06`, `manyhands feedback 06`, and `manyhands export -o grades.csv`. You can also use the buttons of formgrader instead.
+* **Marks and comments by hand.** Use *Manual Grading* in formgrader. A later `manyhands grade` keeps them, and `manyhands feedback` shows them to the attendee.
+* **An attendee is stuck.** The board says who is stuck, since when and on what. From *who works now*, you can open their server to help them.
 """  # noqa: E501
 SOLUTIONS = """
-* **Solutions,** which attendees do not have, to read: {links}.
+* **Solutions,** which attendees do not have: {links}.
 """
 
 

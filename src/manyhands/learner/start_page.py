@@ -19,8 +19,8 @@ from manyhands.units import NotAClone, find_root, minutes_text, paths, units
 
 NAME = "Start_Here.md"
 EXCHANGE = """
-**Labs that your instructor releases:** menu *Nbgrader*, *Assignment List*. There you fetch a lab (it comes to `work/`), hand it in (*Submit*), and get
-your feedback. Save the notebook before you hand it in: Ctrl+S. You may hand in again; the last one counts.
+**Labs that your instructor releases** are in the menu under *Nbgrader*, *Assignment List*. There you fetch a lab (it is copied to `work/`), hand it in (*Submit*),
+and get your feedback. Before you hand it in, save the notebook with Ctrl+S. You may hand in a lab again, and only the last one counts.
 """  # noqa: E501
 DUE = """
 **Due:** {labs}.
@@ -75,7 +75,7 @@ def machine():
     gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
     nodes = says("sinfo", "--noheader", "--format=%D", timeout_s=2)
     parts = [f"{processors()} CPU cores", f"{memory_gb()} GB memory",
-             f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU: all runs on the CPU"]
+             f"{len(gpus)} GPU" + "s" * (len(gpus) > 1) if gpus else "no GPU, so everything runs on the CPU"]
     if nodes:
         parts.append(f"Slurm with {nodes.split()[0]} nodes")
     return " · ".join(parts)
@@ -151,7 +151,8 @@ PREDICTIONS = """
 
 {table}
 
-Surprise: 0 for a right prediction, 1 for another choice, for another number how often one must double the smaller to get the larger; the mean.
+The surprise is 0 for a right prediction and 1 for a wrong choice. For a wrong number, it says how many times you must double the smaller of the two numbers to get
+the larger one. The table shows the mean over your predictions.
 """  # noqa: E501
 
 
