@@ -1,4 +1,4 @@
-"""The dense convolution in place of `parallel_convolution.py`'s: every output channel sees every input channel, and gradients count once."""
+"""The dense convolution instead of the layer in `parallel_convolution.py`. Every output channel sees every input channel, and gradients count once."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A sequence-to-sequence model: the encoder on rank 0, the decoder on rank 1. It learns to say a sequence of words backwards."""
+"""A sequence-to-sequence model with the encoder on rank 0 and the decoder on rank 1. It learns to reverse a sequence of words."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A multi-layer perceptron on three ranks, by MultiNodeChainList; and its training."""
+"""A multi-layer perceptron on three ranks, built with MultiNodeChainList and trained for ten steps."""
 
 import torch
 import torch.nn.functional as F

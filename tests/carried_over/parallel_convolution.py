@@ -1,4 +1,4 @@
-"""Convolutions shared out over ranks by channel, with allgather: each rank sees its own input channels only."""
+"""Convolutions whose channels are distributed over the ranks, with allgather. Each rank sees only its own input channels."""
 
 import torch
 import torch.nn.functional as F

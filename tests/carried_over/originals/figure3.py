@@ -1,4 +1,4 @@
-"""Two ranks, there and back: rank 0 computes f and h, rank 1 computes g between them."""
+"""Two ranks, there and back: rank 0 computes f and h, and rank 1 computes g between them."""
 
 import chainer
 import chainer.functions as F

@@ -1,4 +1,4 @@
-"""Two sends, joined by pseudo_connect. As the article has it; the real ChainerMN waits for ever in its backward."""
+"""Two sends that are joined by pseudo_connect, as in the article. The real ChainerMN waits forever in its backward."""
 
 import chainer
 import chainer.functions as F

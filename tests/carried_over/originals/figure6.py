@@ -1,4 +1,4 @@
-"""A rank that sends a value and has a loss of its own: pseudo_connect joins the delegate to the output."""
+"""A rank that sends a value and also computes a loss. pseudo_connect joins the delegate to the output."""
 
 import chainer
 import chainer.functions as F

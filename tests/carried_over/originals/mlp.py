@@ -1,4 +1,4 @@
-"""A multi-layer perceptron on three ranks, by MultiNodeChainList; and its training."""
+"""A multi-layer perceptron on three ranks, built with MultiNodeChainList and trained for ten steps."""
 
 import chainer
 import chainer.functions as F
