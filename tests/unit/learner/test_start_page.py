@@ -72,7 +72,8 @@ def test_readme_has_the_table_of_units():
 
 def test_readme_has_the_paths():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for words, path in (("One day: {}.", "one_day"), ("Two days: {} too.", "two_days_more"), ("Three days: {} too ", "three_days_more")):
+    for words, path in (("**One day:** units {}.", "one_day"), ("**Two days:** in addition, units {}.", "two_days_more"),
+                        ("**Three days:** in addition, units {}.", "three_days_more")):
         assert words.format(", ".join(paths()[path])) in text
 
 

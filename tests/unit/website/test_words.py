@@ -18,7 +18,7 @@ UNITS = {unit.number: unit for unit in units(ROOT)}
 SHEET = (ROOT / "docs/CHEAT_SHEET.md").read_text(encoding="utf-8")
 # a word of the glossary -> how its unit writes it
 WRITTEN = {"batch norm, synchronised": "batch norm", "DDP": "DistributedDataParallel", "sampler, distributed": "DistributedSampler",
-           "accumulation": "micro-batch", "pseudo connect": "pseudo_connect", "mirrored variable": "mirrored", "bus bandwidth": "busbw", "gradient noise scale": "noise of a gradient", "local rank": "LOCAL_RANK", "resharding": "reshard", "torn file": "torn",
+           "accumulation": "micro-batch", "activation checkpointing": "recomputation", "pseudo connect": "pseudo_connect", "mirrored variable": "mirrored", "bus bandwidth": "busbw", "gradient noise scale": "noise of a gradient", "local rank": "LOCAL_RANK", "resharding": "reshard", "torn file": "torn",
            "model parallelism": "model parallel", "process group": "group", "world size": "world_size"}
 
 
