@@ -177,7 +177,7 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
 #
 # <details><summary>What nn.DataParallel hands on to its threads</summary>
 #
-# It hands on the grad mode and whether autocast is on. It does not hand on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch 2.13. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs.
+# It hands on the grad mode and whether autocast is on. It does not hand on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch 2.15. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs.
 # So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
@@ -524,7 +524,7 @@ else:
 # | besides, `model.to(device)` is needed | holds: parameters must be on `device_ids[0]` when forward is called, before or after the wrapping |
 # | on the CPU it must be left out with an `if` | no: without a GPU it calls the module |
 # | DDP is faster even on one machine, because of the GIL | holds, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python has builds without a GIL since 3.13 (PEP 703), and supports them officially since 3.14 (PEP 779); the other reasons stay |
-# | the code is easy to adapt | holds. But in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.13, and new work goes into DDP and FSDP |
+# | the code is easy to adapt | holds. But in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.15, and new work goes into DDP and FSDP |
 # </details>
 #
 # ## What you can do now

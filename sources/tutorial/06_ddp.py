@@ -728,7 +728,7 @@ for name, way in ways.items():
 #
 # <details><summary>Is your model compiled at all?</summary>
 #
-# We wrap a class, because PyTorch 2.13 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are those that DDP gives without a compiler.
+# We wrap a class, because PyTorch 2.15 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are those that DDP gives without a compiler.
 # </details>
 #
 # ## The same weights as one process

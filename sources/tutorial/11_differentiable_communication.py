@@ -401,8 +401,7 @@ for name, (call, n) in calls.items():
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
-# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. There is one exception in 2.13: in a group in which the
-# root's number differs from its number in the world, `broadcast` gives the root a gradient of zero. Five of its nine calls are deprecated in 2.13, in favour of
+# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the root a gradient of zero in a group in which the root's number differs from its number in the world; 2.15 has corrected this.) Five of its nine calls are deprecated, in favour of
 # `torch.distributed._functional_collectives`. There all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same backward. Its `broadcast` has none yet: a warning, and each rank keeps
 # its own gradient, where the root should get the sum.
 #

@@ -585,7 +585,7 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
     print(f"{name}, rank 3:", " ".join(actions))
 
 # %% [markdown]
-# We read these orders, let the simulator play them, and draw them. A stage is half as long here where a rank has two. (In torch 2.13 the order that Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one,
+# We read these orders, let the simulator play them, and draw them. A stage is half as long here where a rank has two. (In torch 2.15 the order that Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one,
 # so we take ours.) The simulation hides no messages, so it cannot show what DualPipeV is made for. It runs the forward of one micro-batch next to the backward of another, so that each hides the messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
@@ -661,35 +661,44 @@ settle("14-most", lambda: max(measured, key=most_kept))
 #
 # ## The trap: shapes by trial
 #
-# A `PipelineStage` that does not know its shapes finds them in its first step, by running the stage once more on memory that nothing has filled. For most layers that changes nothing, and the random numbers of dropout are put back to what they were. But batch norm counts the trial.
+# A `PipelineStage` that does not know its shapes finds them in its first step, by running the stage once more, the first one on a micro-batch and all others on memory that nothing has filled. PyTorch then puts back the random numbers of dropout, and from 2.15 on also the buffers,
+# such as the statistics of batch norm (with 2.13, batch norm counted the trial). It cannot put back what `forward` has written into an attribute.
 #
-# **Predict.** Eight micro-batches, one step. How many has each rank's batch norm seen?
+# **Predict.** A stage counts the calls of its `forward` in an attribute. How many calls does it count in one step with eight micro-batches?
 
 # %%
-predict("14-seen", "8 micro-batches, one step: how many has each rank's batch norm seen?",
-        unit="micro-batches")
+predict("14-seen", "8 micro-batches in one step: how many calls does a stage count?",
+        unit="calls")
 
 # %%
 # %%px
+class Counted(nn.BatchNorm1d):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
 def seen(**shapes):
-    norm = nn.BatchNorm1d(64).double()
+    norm = Counted(64).double()
     part = pp.PipelineStage(norm, rank, stages, torch.device("cpu"), **shapes)
     inputs, target = (x,) if rank == 0 else (), {"target": y} if rank == last else {}
     pp.ScheduleGPipe(part, micro, loss_fn=mse_loss).step(*inputs, **target)
-    return norm.num_batches_tracked.item()
+    return norm.calls, norm.num_batches_tracked.item()
 
 def like(gradient):
     return torch.empty(4, 64, dtype=torch.float64, device="meta", requires_grad=gradient)
 
-by_trial = seen()
-print("by trial:", by_trial, "micro-batches; with shapes given:",
-      seen(input_args=like(rank > 0), output_args=like(True)))
+by_trial, batches = seen()
+given = seen(input_args=like(rank > 0), output_args=like(True))
+print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches;",
+      f"with shapes given: {given[0]} and {given[1]}")
 
 # %%
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
-# The ninth was whatever lay in memory: running mean and variance can become anything, infinity too. So with batch norm give the shapes, as above: on the `meta` device a tensor has a shape and no numbers.
+# The ninth call was the trial. Whatever it has written outside of buffers stays, for example a counter or a moving average that is kept as an attribute, and on all stages but the first its input can be anything, infinity too. If your stage keeps such a state, give the shapes, as above: on the `meta` device a tensor has a shape and no numbers.
 # (Without `requires_grad` the stages would send no gradients.)
 #
 # ## When, and what it costs

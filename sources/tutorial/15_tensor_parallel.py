@@ -589,7 +589,7 @@ except RuntimeError as error:
 #
 # <details><summary>All of this in one process?</summary>
 #
-# PyTorch has a `LocalTensor` (in 2.13 still private, `torch.distributed._local_tensor`): one process holds the pieces of all ranks, on a process group that only pretends. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It shows placements, values and
+# PyTorch has a `LocalTensor` (in 2.15 still private, `torch.distributed._local_tensor`): one process holds the pieces of all ranks, on a process group that only pretends. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It shows placements, values and
 # calls, quickly. It does not show time, a hang, or what happens when ranks do different things.
 # </details>
 #
@@ -734,7 +734,7 @@ if rank == 0:
 #
 # <details><summary>Ring attention in PyTorch</summary>
 #
-# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.13 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")` sends them round. By default it balances the load in the way shown below
+# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.15 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")` sends them round. By default it balances the load in the way shown below
 # (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
 # </details>
 #

@@ -6,6 +6,7 @@ socket that the run's process is to have; it answers with how the process ended.
 process. When the judge has gone, this process ends, and with it, as the first of its namespace, all others.
 """
 
+import atexit
 import ctypes
 import gc
 import json
@@ -31,6 +32,7 @@ from manyhands.hackathon.run_spaces import OneSpace  # noqa: E402
 torch.ones(16).half().float().bfloat16().float()
 
 gc.freeze()
+atexit.register(gc.unfreeze)  # Triton, which PyTorch's CUDA build brings, lists its objects that a frozen process keeps
 gc.enable()
 
 _PR_SET_DUMPABLE = 4
