@@ -493,7 +493,7 @@ else:
 # <details><summary>Two traps inside PyTorch</summary>
 #
 # The third mistake is in PyTorch itself. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called without its rows
-# ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both of 2019, and still so in 2.13).
+# ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both of 2019, and still so in 2.15).
 # Padded sequences that are unpacked to the longest sequence *of the replica* cannot be gathered. Use `pad_packed_sequence(..., total_length=...)`.
 # </details>
 #

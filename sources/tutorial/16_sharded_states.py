@@ -373,7 +373,7 @@ print(table(measured, theory))
 stacked(measured, theory)
 
 # %% [markdown]
-# > **On GPUs.** NCCL's reduce-scatter takes `op=dist.ReduceOp.AVG` and divides by itself (gloo's in PyTorch 2.13 too). gloo makes a reduce-scatter of a whole all-reduce, so it really
+# > **On GPUs.** NCCL's reduce-scatter takes `op=dist.ReduceOp.AVG` and divides by itself (gloo's in PyTorch 2.13 and 2.15 too). gloo makes a reduce-scatter of a whole all-reduce, so it really
 # > sends twice the bytes that the ledger's ring model says; NCCL does not. What is gathered for the next layer travels on a stream of its own while this one computes: the price of stage 3 is
 # > hidden where computing takes longer. Read the peak from `torch.cuda.max_memory_allocated()`.
 

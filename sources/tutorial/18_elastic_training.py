@@ -610,7 +610,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
        else "not the same")
 
 # %% [markdown]
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo in PyTorch 2.13: without it the agent's store still holds the dead ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo (we have seen it in PyTorch 2.13 and 2.15): without it the agent's store still holds the dead ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
 #
 # <details><summary>Several nodes, and nodes that come and go</summary>
 #

@@ -45,6 +45,9 @@ TRAIN = """
     dist.all_gather_into_tensor(flat, rows)
     dist.reduce_scatter_tensor(part, rows)
     assert flat.tolist() == [0, 0, 1, 1] and part.tolist() == [1]
+    dist.gather_single(rows, flat if dist.get_rank() == 1 else None, dst=1)
+    dist.gather_into_tensor(rows[0] + 2, flat.view(2, 2) if dist.get_rank() == 0 else None)
+    assert flat.tolist() == ([0, 0, 1, 1] if dist.get_rank() else [2, 2, 3, 3])
     torch.manual_seed(0)
     net = nn.Sequential(Noise(), nn.Conv2d(1, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(), nn.Flatten(), nn.Linear(4 * WIDTH, 2))
     net = nn.SyncBatchNorm.convert_sync_batchnorm(net).to(device)

@@ -34,6 +34,8 @@ def install():
     for name in ("all_reduce", "reduce", "reduce_scatter_tensor", "reduce_scatter_single"):
         if hasattr(c10d, name):
             _everywhere(dist, c10d, name, _multiplied_first(c10d, getattr(c10d, name)))
+    if hasattr(c10d, "gather_single"):
+        _everywhere(dist, c10d, "gather_single", _in_parts(c10d))
     if not hasattr(dist, "ProcessGroupNCCL"):
         dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
@@ -125,6 +127,28 @@ def _of_any_shape(original):
         return original(**{**given, first: given[first].view(-1), second: given[second].view(-1)})
 
     return collective
+
+
+def _in_parts(c10d):
+    """gloo has no `gather_single` (PyTorch 2.15): the parts of the tensor are gathered, each in its place."""
+    @functools.wraps(c10d.gather_single)
+    def gather_single(tensor, gather_tensor=None, dst=None, group=None, async_op=False, group_dst=None):
+        ranks = c10d.get_world_size(group)
+        parts = None
+        if gather_tensor is not None and c10d.get_rank(group) == _root_in(c10d, group, dst, group_dst):
+            if gather_tensor.numel() != ranks * tensor.numel() or not gather_tensor.is_contiguous():
+                raise ValueError(f"gather_tensor must be contiguous and have {ranks} times the {tensor.numel()} elements "
+                                 f"of tensor; it has {gather_tensor.numel()}")
+            parts = list(gather_tensor.view(ranks, *tensor.shape))
+        return c10d.gather(tensor, parts, dst, group, async_op, group_dst)
+
+    return gather_single
+
+
+def _root_in(c10d, group, dst, group_dst):
+    if group_dst is not None:
+        return group_dst
+    return dst or 0 if group is None else c10d.get_group_rank(group, dst or 0)
 
 
 def _meshes(dist, device_mesh):
