@@ -33,9 +33,9 @@ def test_words_stand_in_the_order_of_the_alphabet_each_once_under_its_letter():
 @pytest.mark.parametrize(("word", "said"), ENTRIES, ids=[word for word, _ in ENTRIES])
 def test_the_unit_that_a_word_names_treats_it(word, said):
     """A unit that is there is linked and has the word; one that is not is called planned."""
-    [(link, number)] = re.findall(r"Unit (\[?)(\d\d)\]?(?: \(planned\))?\.\s*$", said)
+    [(link, number)] = re.findall(r"\(unit (\[?)(\d\d)\]?(?:, planned)?\)\.\s*$", said)
     unit = UNITS[number]
-    assert bool(link) != unit.planned and ("(planned)" in said) == unit.planned
+    assert bool(link) != unit.planned and (", planned)" in said) == unit.planned
     if not unit.planned:
         texts = [ROOT / f"sources/{folder}/{unit.name}.py" for folder in ("tutorial", "labs")] + [ROOT / f"slides/{unit.name}.md"]
         text = " ".join(re.sub(r"\n# ?", " ", path.read_text(encoding="utf-8")) for path in texts).lower()
