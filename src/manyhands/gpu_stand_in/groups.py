@@ -137,8 +137,8 @@ def _in_parts(c10d):
         parts = None
         if gather_tensor is not None and c10d.get_rank(group) == _root_in(c10d, group, dst, group_dst):
             if gather_tensor.numel() != ranks * tensor.numel() or not gather_tensor.is_contiguous():
-                raise ValueError(f"gather_tensor must be contiguous and have {ranks} times the {tensor.numel()} elements "
-                                 f"of tensor; it has {gather_tensor.numel()}")
+                raise ValueError(f"gather_tensor must be contiguous and have {ranks} times the elements of tensor "
+                                 f"({tensor.numel()}); it has {gather_tensor.numel()}")
             parts = list(gather_tensor.view(ranks, *tensor.shape))
         return c10d.gather(tensor, parts, dst, group, async_op, group_dst)
 
