@@ -13,10 +13,10 @@ from manyhands.cli.setup_steps import StepFailed
 
 TESTED = "3.11"  # all tests run on it, and the stored outputs were made on it
 PYTHONS = (TESTED, "3.12", "3.13")  # the first that is found, in this order
-SITE_TORCH = (2, 11)  # the oldest PyTorch of a site's own that will do
+SITE_TORCH = (2, 13)  # the oldest PyTorch of a site's own that will do
 NO_SITE_TORCH = "MANYHANDS_SITE=1 asks for the PyTorch of the active environment, and {python} has {found}"
 SITE_REMEDY = (
-    "load the module or activate the environment that has PyTorch 2.11 or later, then type the same command again"
+    "load the module or activate the environment that has PyTorch 2.13 or later, then type the same command again"
 )
 
 

@@ -488,7 +488,7 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
     site, clone = tmp_path / "site", tmp_path / "own"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", site], check=True)
     [packages] = site.glob("lib/python*/site-packages")
-    for name, version in (("torch", "2.11.0"), ("Jinja2", "3.0.0")):
+    for name, version in (("torch", "2.13.0"), ("Jinja2", "3.0.0")):
         (packages / f"{name}-{version}.dist-info").mkdir()
         (packages / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     clone.mkdir()
@@ -499,7 +499,7 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
     plan = setup_plan.Plan(clone, environ)
     subprocess.run([site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True)
     plan.show_site(str(site / "bin" / "python3"))
-    assert plan.version("torch") == "2.11.0" and {"torch", "jinja2"} <= plan.site_packages()
+    assert plan.version("torch") == "2.13.0" and {"torch", "jinja2"} <= plan.site_packages()
     names = plan.write_package_list()
     assert "jinja2" not in names and "torch" not in names and "numpy" in names
     plan.stamp = {"site": True}
@@ -507,13 +507,13 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
     assert setup_plan.Plan(clone, {}).site and not setup_plan.Plan(clone, {"MANYHANDS_SITE": "0"}).site
 
 
-@pytest.mark.parametrize(("torch", "why"), [("", "has none"), ("2.10.1", "has PyTorch 2.10.1")])
+@pytest.mark.parametrize(("torch", "why"), [("", "has none"), ("2.12.1", "has PyTorch 2.12.1")])
 def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkeypatch, torch, why):
     pythons("python3", "3.12.1")
     monkeypatch.setattr(pythons_module, "version_of", lambda python, name: torch)
     with pytest.raises(StepFailed, match="MANYHANDS_SITE=1") as stop:
         pythons_module.site_python({})
-    assert why in stop.value.why and "2.11" in stop.value.remedy
+    assert why in stop.value.why and "2.13" in stop.value.remedy
 
 
 def test_a_long_step_shows_how_much_it_has_written(tmp_path, monkeypatch):
