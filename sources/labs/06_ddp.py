@@ -81,7 +81,7 @@ check.broadcast(cluster, "broadcast_state")
 #
 # <details><summary>Hint</summary>
 #
-# Do you open a new bucket when the previous one is full, or when there is something to put into it? For more help, run `hint("06-buckets")`.
+# Do you open a new bucket when the previous one is full, or when there is something to put into it? For more help, run `hint("06-buckets")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="buckets"
@@ -122,7 +122,7 @@ check.buckets(cluster, "make_buckets")
 # <details><summary>Hint</summary>
 #
 # `dist.all_reduce(..., async_op=True)` immediately returns a *work* handle. You must not read the tensor before `work.wait()` has returned. For more help, run
-# `hint("06-flight")`.
+# `hint("06-flight")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="flight"
@@ -155,8 +155,8 @@ check.flight(cluster, "launch", "land")
 # %% [markdown]
 # ## 4. Hooks
 #
-# The next class is given. It broadcasts the state, cuts the buckets, and asks autograd to call `gradient_ready(ddp, parameter)` as soon as the gradient of a
-# parameter is ready. Read which attributes it keeps.
+# The next class is given, so you only need to read it. It broadcasts the state, cuts the buckets, and asks autograd to call `gradient_ready(ddp, parameter)` as
+# soon as the gradient of a parameter is ready. Since you use its attributes below, look at what each of them holds.
 
 # %%
 # %%px --setup
@@ -194,7 +194,8 @@ class HandDDP(nn.Module):
 #
 # <details><summary>Hint</summary>
 #
-# `len(ddp.flying)` is the number of the bucket that leaves next. One gradient can release more than one bucket. For more help, run `hint("06-hooks")`.
+# `len(ddp.flying)` is the number of the bucket that leaves next. One gradient can release more than one bucket. For more help, run `hint("06-hooks")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="hooks"
@@ -244,7 +245,8 @@ check.hooks(cluster, "HandDDP", "finish")
 #
 # <details><summary>Hint</summary>
 #
-# What must be true after the block, even if it ends with an exception, and even if it is inside another such block? For more help, run `hint("06-no-sync")`.
+# What must be true after the block, even if it ends with an exception, and even if it is inside another such block? For more help, run `hint("06-no-sync")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="no-sync"
@@ -282,7 +284,8 @@ check.no_sync(cluster, "HandDDP", "finish", "no_sync")
 #
 # <details><summary>Hint</summary>
 #
-# How long must the list be for four ranks? If there are three samples and eight ranks, is one repetition enough? For more help, run `hint("06-sampler")`.
+# How long must the list be for four ranks? If there are three samples and eight ranks, is one repetition enough? For more help, run `hint("06-sampler")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="sampler"
@@ -344,7 +347,7 @@ def faulty_training(ddp, x, y, epochs):
 
 # %% [markdown]
 # The evidence shows what was sent, which rows each step took, and how far this rank's weights are from rank 0's. With 64 rows and 2 epochs, there are 4 steps.
-# What should each line show?
+# What should each line show if the loop were correct?
 
 # %%
 # %%px --setup
@@ -378,7 +381,8 @@ evidence(faulty_training)
 #
 # <details><summary>Hint</summary>
 #
-# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more help, run `hint("06-bug")`.
+# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more help, run `hint("06-bug")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="bug"
@@ -407,9 +411,10 @@ check.bug(cluster, "training")
 # %% [markdown]
 # ## 8. Find the bugs in a fine-tuning loop
 #
-# The next loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label. Their
-# `y` is -100, which `cross_entropy` skips, as is usual in language models. The learning rate is halved after an epoch whose loss has hardly fallen. A rank
-# accumulates the gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of ranks.
+# The next loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label, so
+# their `y` is -100, which `cross_entropy` skips (as is usual in language models). The learning rate is halved after an epoch whose loss has hardly fallen. A
+# rank accumulates the gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of
+# ranks.
 
 # %%
 # %%px --setup
@@ -480,7 +485,8 @@ evidence_of(faulty_fine_tuning)
 #
 # <details><summary>Hint</summary>
 #
-# Which numbers of the evidence differ between the ranks, and from which epoch on can they differ? For more help, run `hint("06-fine-tuning")`.
+# Which numbers of the evidence differ between the ranks, and from which epoch on can they differ? For more help, run `hint("06-fine-tuning")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fine-tuning"
@@ -550,7 +556,7 @@ run = cluster.launch("06_train.py", with_="torchrun", ranks_per_node=1)
 #
 # <details><summary>Hint</summary>
 #
-# Which shell replaces `$SLURM_NODEID` with its value, the one that runs the file or one on each node? For more help, run `hint("06-job")`.
+# Which shell replaces `$SLURM_NODEID` with its value, the one that runs the file or one on each node? For more help, run `hint("06-job")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="job"
@@ -612,7 +618,7 @@ print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}"
 #
 # * PyTorch's own version of what you wrote is in C++, in `reducer.cpp`. Li et al. (2020) describe its design and give measurements, in
 #   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
-# * Unit 16 shards what every rank still holds in full here, which is gradients, optimiser states and weights.
+# * Unit 16 shards what every rank still holds in full here, namely gradients, optimiser states and weights.
 
 # %%
 cluster.stop()

@@ -9,7 +9,7 @@
 # * predict how many messages a step sends, with buckets and with `no_sync`.
 # * predict which rank sees which sample, and what happens if a parameter is not used.
 # * let all ranks leave a loop in the same step, and give each rank its own data without a sampler.
-# * read a profiler's trace of your own step.
+# * read a profiler's trace of your training step.
 # * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names.
 # * start training as a job on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
@@ -132,7 +132,7 @@ settle("06-apart", came)
 #
 # With plain SGD, a step depends only on the gradient, and the averaged gradient is the same everywhere. All ranks therefore take the same steps, and models
 # that start at a distance stay at that distance, up to rounding. Moreover, the average mixes gradients from four different points in weight space, so it is the
-# gradient of none of the four models. Nothing warns you about this.
+# gradient of none of the four models. PyTorch does not warn you about any of this.
 # </details>
 #
 # ## The same state at the start
@@ -159,7 +159,7 @@ print(f"loss {loss_of(model, everything).item():.4f}, alone "
 # The weights agree to 1e-5 but not to the last bit, because four partial sums are added in a different order than one long sum.
 #
 # A model's state is more than its parameters. For example, batch norm keeps its running mean in a *buffer*, which no gradient ever changes. If only rank 0 has
-# loaded a checkpoint, the other ranks need its buffers too. DDP's constructor therefore broadcasts both.
+# loaded a checkpoint, the other ranks need its buffers too, so DDP's constructor broadcasts both.
 
 # %%
 # %%px
@@ -177,7 +177,7 @@ print("after DDP(norm):", norm.running_mean.tolist())
 # ## Gradients become ready layer by layer
 #
 # `average_gradients` waits until backward has ended. However, backward goes through the layers from the last to the first, and a gradient is ready as soon as
-# backward has passed its layer. A hook shows the order.
+# backward has passed its layer. A hook on each parameter shows the order.
 
 # %%
 # %%px --ranks 0
@@ -322,7 +322,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # > and the optimiser's kernels wait for them on the GPU. Since a timer around `backward()` measures only the launching, call `torch.cuda.synchronize()`
 # > before you read it. Overlap is not free here either, because NCCL's kernels take some of the GPU's processors from backward.
 # > Each rank calls `torch.cuda.set_device(local_rank)` before anything else. Otherwise, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all ranks
-# > of the node, and hangs or fails. (In this notebook, this has been done.)
+# > of the node, and hangs or fails. (This notebook has done so.)
 
 # %% [markdown]
 # ## Buckets
@@ -332,7 +332,7 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below), Li et al.
 # (2020) report near-linear scaling to 256 GPUs.
 #
-# Here is our small network with buckets of 1 KiB, step by step:
+# Here is our small network with 1 KiB buckets, step by step:
 
 # %%
 # %%px
@@ -508,8 +508,8 @@ print(f"of 100 samples tested and trained on: {trained_and_tested(own)}, with on
 # ## A parameter that is not used
 #
 # DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket
-# holds the weights and biases of `used` and of `skipped`, so only two of its four gradients arrive. As a result, the bucket is never sent, and `used` keeps the
-# gradients of its own rank. DDP notices this at the *next* forward pass and raises an error, which the cell catches.
+# holds the weights and biases of `used` and of `skipped`, so only two of its four gradients arrive. As a result, the bucket is never sent, and `used` keeps
+# each rank's local gradients. DDP notices this at the *next* forward pass and raises an error, which the cell catches.
 
 # %%
 # %%px
@@ -659,8 +659,8 @@ for name, path in files.items():
     trace(int(name[0]), path)
 
 # %% [markdown]
-# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace. The all-reduces
-# are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
+# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace, in which
+# all-reduces are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
 
 # %% tags=["measured"]
 # %%px
@@ -848,8 +848,8 @@ print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
 # How do processes on several nodes find each other? Rank 0 listens on port `MASTER_PORT` of the host `MASTER_ADDR`, where each process reports its `RANK` of
-# `WORLD_SIZE` and learns the addresses of the others. `torchrun` sets these variables. It runs **once per node** and starts as
-# many processes as `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
+# `WORLD_SIZE` and learns the addresses of the others. `torchrun` sets these variables. You run it **once per node**, and it starts as many processes as
+# `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
 #
 # * Set everything by hand, with N = 0 on the node of `MASTER_ADDR`:
 #   `torchrun --nnodes 2 --node-rank N --nproc-per-node 4 --master-addr HOST --master-port PORT train.py`
@@ -883,17 +883,17 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # | `GROUP_RANK` | number of the node |
 # | `WORLD_SIZE` | number of all processes |
 #
-# With two nodes of four GPUs, the second node would have `RANK` 4 to 7 and `LOCAL_RANK` 0 to 3.
+# With two nodes of four GPUs each, the second node would have `RANK` 4 to 7 and `LOCAL_RANK` 0 to 3.
 #
 # ## What a job needs
 #
-# [scripts/06_train.py](scripts/06_train.py) is a complete job. Read it now, and look for these points:
+# [scripts/06_train.py](scripts/06_train.py) is a complete job, so read it now and look for these points:
 #
 # 1. `torch.cuda.set_device(device)` comes before `init_process_group("nccl", device_id=device)`, because NCCL sends objects through the current device. Without
 #    `device_id`, a barrier may have to guess its device.
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)` loads the data, with `set_epoch` before each epoch.
 # 3. Only forward and loss are under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
-# 4. Clipping comes after `backward()`, when the gradients are averaged and all ranks find the same norm. Inside `no_sync`, they would not.
+# 4. Clipping comes after `backward()`, when the gradients are averaged and all ranks find the same norm. Inside `no_sync`, their norms would differ.
 # 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` in front. It writes a new file next to the old one, and
 #    then renames it.
 # 6. All ranks load before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
@@ -924,7 +924,7 @@ if rank == 0:
 #   again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step.
 #   Therefore, validate on all ranks, or through `ddp.module`.
 # * **Leaving a loop** is one decision of all ranks, as shown above.
-# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU with NCCL, and a tensor in them is unpickled on the
+# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass, with NCCL, through the memory of the current GPU, and a tensor in them is unpickled on the
 #   GPU of its sender. Therefore, move such tensors to the CPU first.
 # * **Gathering a sharded state**, for example with `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16),
 #   needs every rank, even if only rank 0 saves the result.
@@ -951,7 +951,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 
 # %% [markdown]
 # Yes, the weights agree to the last digit shown, although the run was interrupted and the number of ranks changed. Since the sampler distributes one shuffled
-# order over the ranks in turn, their batches together are always the same 64 rows.
+# order over the ranks in turn, the ranks' batches together are always the same 64 rows.
 #
 # <details><summary>Lightning, and a job of full size</summary>
 #
@@ -978,8 +978,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # before you read the clock. In the traces of two ranks, the slower one has the shorter all-reduces.
 #
 # If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
-# operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs
-# ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)). Unit 19 computes it.
+# operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs, as unit 19 does
+# ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)).
 # </details>
 #
 # ## Why not nn.DataParallel
@@ -1015,7 +1015,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # * `python -m torch.distributed.launch` came before `torchrun` and takes the same options. It still exists, but it prints a warning and will be removed.
 # * It passed each process an argument, `--local_rank`. Since PyTorch 2.0 it writes `--local-rank`, so a script that knows only the underscore stops with an
-#   error. torchrun passes no such argument. Read `os.environ["LOCAL_RANK"]` instead.
+#   error. Since torchrun passes no such argument, read `os.environ["LOCAL_RANK"]` instead.
 # * Older texts set `MASTER_ADDR` to each process's own address. It is the host of rank 0, which is the same for all processes.
 # * `DistributedDataParallel(model, device_ids=[local_rank])` still works. With one device per process, you may leave out `device_ids` if the model is on that
 #   device.
