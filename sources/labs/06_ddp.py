@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
-# You write DistributedDataParallel yourself, in six small pieces, and it reaches the weights that a single process computes. Then you repair two loops that run and are wrong,
-# and hand a training run to Slurm. At the end you can
+# You write DistributedDataParallel yourself, in six small pieces, and it reaches the weights that a single process computes. Then you repair two loops that run
+# but are wrong, and you hand a training run to Slurm. At the end, you can
 #
-# * start all ranks of a group from one state, parameters and buffers;
-# * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running;
-# * keep ranks that used different parameters from waiting for each other;
-# * accumulate gradients without communication;
-# * deal out uneven data so that every rank takes the same number of steps;
-# * find what is wrong in a training that runs, from its messages, its rows and its weights;
-# * complete a batch file that starts a training on several nodes.
+# * start all ranks of a group from the same state, with equal parameters and buffers.
+# * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running.
+# * keep ranks that used different parameters from waiting for each other.
+# * accumulate gradients without communication.
+# * distribute uneven data so that every rank takes the same number of steps.
+# * find the bugs of a training loop that runs, from its messages, its rows and its weights.
+# * complete a batch file that starts a training job on several nodes.
 #
-# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 85. **Ranks:** 4, on 2 nodes. **Points:** 19.
+# **Before:** the tutorial of this unit, or the PyTorch that it teaches. **Minutes:** 85. **Ranks:** 4, on 2 nodes. **Points:** 19.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
+# it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
+# the answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -40,27 +40,28 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# ## 1. One state for all
+# ## 1. The same state on all ranks
 #
-# Every rank builds its model with its own random numbers. Make them one: all take over the state of the group's first rank.
+# Every rank builds its model with different random numbers. Make the models equal by giving every rank the state of the group's first rank.
 #
-# The checks use groups of 4, 3 and 2 ranks. In the group of ranks 1 and 3 the first one is rank 1.
+# The checks use groups of 4, 3 and 2 ranks. For example, in the group of ranks 1 and 3, the first rank is rank 1.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# A model's state is more than what is trained, and more than what is saved. Which method gives you a batch norm's running mean? For more, run
-# `hint("06-broadcast")` in a cell of its own; run it again for the next step.
+# A model's state is more than what is trained, and even more than what is saved. Which method gives you a batch norm's running mean? For more help, run
+# `hint("06-broadcast")` in a separate cell, and run it again for the next step.
 # </details>
 
 # %% tags=["solution"] grade_id="broadcast"
 # %%px --setup
 def broadcast_state(model: nn.Module, group: dist.ProcessGroup | None = None) -> None:
-    """Give every rank of `group` the parameters and buffers of the group's first rank, in
-    place.
+    """Copy the parameters and buffers of the group's first rank to every rank of `group`,
+    in place.
 
-    Frozen parameters too. All ranks of the group call it; `group=None` is the world.
+    Frozen parameters are included. All ranks of the group call this function, and
+    `group=None` is the world.
     """
     ### BEGIN SOLUTION
     for tensor in [*model.parameters(), *model.buffers()]:
@@ -73,14 +74,14 @@ check.broadcast(cluster, "broadcast_state")
 # %% [markdown]
 # ## 2. Buckets
 #
-# A message costs time before its first byte moves, so many small ones are slow; one large one can only leave when backward has ended.
-# In between: buckets of a few megabytes. Backward reaches the last layer first, so the first bucket holds the last parameters.
+# A message costs time before its first byte moves, so many small messages are slow. A single large one, however, can leave only when backward has ended.
+# Buckets of a few megabytes are a compromise. Since backward reaches the last layer first, the first bucket holds the last parameters.
 #
 # *Difficulty ●○○, 7 minutes, 1 point*
 #
 # <details><summary>Hint</summary>
 #
-# When do you open a new bucket: when the one before is full, or when there is something to put in? For more, `hint("06-buckets")`.
+# Do you open a new bucket when the previous one is full, or when there is something to put into it? For more help, run `hint("06-buckets")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="buckets"
@@ -89,7 +90,7 @@ def make_buckets(parameters, bucket_bytes: int) -> list[list[nn.Parameter]]:
     """Cut the parameters that require a gradient into buckets, from the last parameter to
     the first.
 
-    A bucket takes parameters until it holds `bucket_bytes` or more; then the next one
+    A bucket takes parameters until it holds `bucket_bytes` or more, and then the next one
     begins. No bucket is empty.
     """
     ### BEGIN SOLUTION
@@ -111,24 +112,24 @@ check.buckets(cluster, "make_buckets")
 # %% [markdown]
 # ## 3. Launch and land
 #
-# `launch` packs the gradients of a bucket into one flat tensor and starts its all-reduce, without waiting. `land` waits for it, divides,
-# and gives each parameter its piece. What `launch` returns is yours to choose: `land` gets it back.
+# `launch` packs the gradients of a bucket into one flat tensor and starts its all-reduce without waiting for it. `land` waits for it, divides the sum, and
+# gives each parameter its piece. You choose what `launch` returns, because only `land` receives it.
 #
-# A parameter without a gradient on this rank (`grad is None`) counts as zeros. After `land`, all have the mean.
+# A parameter without a gradient on this rank (`grad is None`) counts as zeros. After `land`, all of the bucket's parameters have the mean as their gradient.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# `dist.all_reduce(..., async_op=True)` returns at once with a *work*; the tensor must not be read before `work.wait()`.
-# For more, `hint("06-flight")`.
+# `dist.all_reduce(..., async_op=True)` immediately returns a *work* handle. You must not read the tensor before `work.wait()` has returned. For more help, run
+# `hint("06-flight")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="flight"
 # %%px --setup
 def launch(bucket: list[nn.Parameter], group: dist.ProcessGroup | None = None):
-    """Start one asynchronous all-reduce of all gradients of the bucket; return what `land`
-    needs. Does not wait."""
+    """Start one asynchronous all-reduce of all gradients of the bucket without waiting for
+    it, and return what `land` needs."""
     ### BEGIN SOLUTION
     flat = torch.cat([(p.new_zeros(p.shape) if p.grad is None else p.grad).flatten()
                       for p in bucket]).detach()
@@ -154,8 +155,8 @@ check.flight(cluster, "launch", "land")
 # %% [markdown]
 # ## 4. Hooks
 #
-# The frame is given: it broadcasts, cuts the buckets, and asks autograd to call `gradient_ready(ddp, parameter)` as soon as the gradient of
-# a parameter is there. Read what it remembers.
+# The next class is given, so you only need to read it. It broadcasts the state, cuts the buckets, and asks autograd to call `gradient_ready(ddp, parameter)` as
+# soon as the gradient of a parameter is ready. Since you use its attributes below, look at what each of them holds.
 
 # %%
 # %%px --setup
@@ -164,7 +165,7 @@ class HandDDP(nn.Module):
         super().__init__()
         self.module, self.group = module, group
         self.sync = True      # False inside no_sync
-        self.ready = set()    # parameters whose gradient is there
+        self.ready = set()    # parameters whose gradient is ready
         self.flying = []      # what `launch` returned for bucket 0, 1, ... in this step
         broadcast_state(module, group)
         self.buckets = make_buckets(module.parameters(), bucket_bytes)
@@ -175,34 +176,35 @@ class HandDDP(nn.Module):
         return self.module(*inputs)
 
 # %% [markdown]
-# You write what happens at a gradient, and what is left to do between backward and the optimiser's step.
+# You write what happens when a gradient is ready, and what remains to be done between backward and the optimiser's step.
 #
-# All ranks must send their buckets in the same order. Say that bucket 0 holds the last layer. A rank that did not use that layer gets the others
+# All ranks must send their buckets in the same order. Suppose that bucket 0 holds the last layer. On a rank that did not use this layer, the other buckets are
 # ready first:
 #
 # ```
-#            gradients ready, in time ->     may leave
+#            buckets ready, in time ->         may leave
 # rank 0:    bucket 0   bucket 1   bucket 2    0, then 1, then 2
-# rank 1:    bucket 1   bucket 2   (end)       nothing; finish sends 0, 1, 2
-# rank 2:    bucket 1   bucket 2   bucket 0    nothing, nothing, then 0, 1, 2 at once
+# rank 1:    bucket 1   bucket 2   (end)       none, so finish sends 0, 1, 2
+# rank 2:    bucket 1   bucket 2   bucket 0    none, none, then 0, 1, 2 together
 # ```
 #
-# So bucket 1 never leaves before bucket 0, and whatever has not left when backward ends, `finish` sends.
+# Bucket 1 therefore never leaves before bucket 0, and `finish` sends whatever has not left when backward ends.
 #
 # *Difficulty ●●●, 15 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# `len(ddp.flying)` is the number of the bucket that leaves next. One gradient can release more than one bucket. For more, `hint("06-hooks")`.
+# `len(ddp.flying)` is the number of the bucket that leaves next. One gradient can release more than one bucket. For more help, run `hint("06-hooks")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="hooks"
 # %%px --setup
 def gradient_ready(ddp: HandDDP, parameter: nn.Parameter) -> None:
-    """Backward calls this when `parameter.grad` is there: launch the next bucket(s) in line
-    that are now complete.
+    """Launch the next buckets in line that are now complete. Backward calls this function
+    when `parameter.grad` is ready.
 
-    Does nothing while `ddp.sync` is False.
+    It does nothing while `ddp.sync` is False.
     """
     ### BEGIN SOLUTION
     if not ddp.sync:
@@ -215,10 +217,10 @@ def gradient_ready(ddp: HandDDP, parameter: nn.Parameter) -> None:
 
 
 def finish(ddp: HandDDP) -> None:
-    """Between backward and step: launch the buckets that are left, land all, and be ready
-    for the next backward.
+    """Launch the buckets that are left, land all of them, and prepare for the next backward
+    pass. Call this function between backward and step.
 
-    Does nothing while `ddp.sync` is False.
+    It does nothing while `ddp.sync` is False.
     """
     ### BEGIN SOLUTION
     if not ddp.sync:
@@ -237,24 +239,25 @@ check.hooks(cluster, "HandDDP", "finish")
 # %% [markdown]
 # ## 5. no_sync
 #
-# A batch that does not fit into memory is cut into micro-batches, and their gradients add up in `grad`. Only the last one needs to talk.
+# A batch that does not fit into memory is cut into micro-batches, whose gradients add up in `grad`. Only the last micro-batch needs to communicate.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What must be true after the block, also if the block ends with an exception, and also if it was inside another such block? For more,
-# `hint("06-no-sync")`.
+# What must be true after the block, even if it ends with an exception, and even if it is inside another such block? For more help, run `hint("06-no-sync")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="no-sync"
 # %%px --setup
 @contextmanager
 def no_sync(ddp: HandDDP):
-    """Backward passes inside the block add to the gradients of this rank, and send nothing.
+    """Let backward passes inside the block add to the gradients of this rank and send
+    nothing.
 
-    After the block, also after an exception in it, `ddp.sync` is what it was before: blocks
-    may be nested.
+    After the block, even after an exception in it, `ddp.sync` is what it was before, so
+    that blocks may be nested.
     """
     ### BEGIN SOLUTION
     before, ddp.sync = ddp.sync, False
@@ -270,43 +273,43 @@ check.no_sync(cluster, "HandDDP", "finish", "no_sync")
 # %% [markdown]
 # ## 6. A distributed sampler
 #
-# Ten samples for four ranks: someone would have three and someone two, and the one with three would wait for ever in its third step. So the
-# list of samples is repeated from its beginning until its length can be divided, and then dealt out like cards: rank `r` takes places `r`,
-# `r + world_size`, and so on.
+# If four ranks share ten samples, some of them get three and the others two, and a rank with three would wait forever in its third step. To avoid this, the
+# sampler repeats the list of samples from its beginning until its length is divisible by the number of ranks. Then it distributes the list over the ranks in
+# turn, so that rank `r` takes places `r`, `r + world_size`, and so on.
 #
-# Each epoch has its own order, drawn with `torch.randperm` from a `torch.Generator` of its own, seeded with `seed + epoch`: so all ranks draw
-# the same one without a word.
+# Each epoch has a different order, which `torch.randperm` draws from a separate `torch.Generator`. Since this generator is seeded with `seed + epoch`, all
+# ranks draw the same order without communicating.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# How long must the list be for four ranks? What if there are three samples and eight ranks: is one repetition enough? For more,
-# `hint("06-sampler")`.
+# How long must the list be for four ranks? If there are three samples and eight ranks, is one repetition enough? For more help, run `hint("06-sampler")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="sampler"
 # %%px --setup
 class PaddedSampler(torch.utils.data.Sampler):
-    """The indices of this rank's samples: `n` samples in all, shuffled anew in every
-    epoch."""
+    """Give this rank the indices of its share of `n` samples, which are shuffled anew in
+    every epoch."""
 
     def __init__(self, n: int, rank: int, world_size: int, seed: int = 0):
         self.n, self.rank, self.world_size, self.seed, self.epoch = (n, rank, world_size,
                                                                      seed, 0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Call it before every epoch, on every rank."""
+        """Choose the epoch. Call this method before every epoch, on every rank."""
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """How many samples this rank gets: the same on all ranks."""
+        """Return how many samples this rank gets, which is the same on all ranks."""
         ### BEGIN SOLUTION
         return math.ceil(self.n / self.world_size)
         ### END SOLUTION
 
     def __iter__(self):
-        """This rank's indices in this epoch."""
+        """Iterate over this rank's indices in this epoch."""
         ### BEGIN SOLUTION
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
         order = torch.randperm(self.n, generator=generator).tolist()
@@ -319,10 +322,10 @@ class PaddedSampler(torch.utils.data.Sampler):
 check.sampler(cluster, "PaddedSampler")
 
 # %% [markdown]
-# ## 7. Find the bug
+# ## 7. Find the bugs in a training loop
 #
-# Somebody wrote this loop for DDP on two nodes. It runs, its loss falls, no error is raised. Each step of a rank takes 8 rows. Three things in it
-# are wrong. Do not read it too long; look at what it did, in the cell below it.
+# The next loop was written for DDP on two nodes. It runs, its loss falls, and no error is raised. In each step, a rank takes 8 rows. Three things in the loop
+# are wrong. Do not read it for too long. Look instead at what it did, in the evidence below it.
 
 # %%
 # %%px --setup
@@ -330,7 +333,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
 def faulty_training(ddp, x, y, epochs):
-    """Train with plain SGD; returns the rows of each step."""
+    """Train with plain SGD, and return the rows of each step."""
     sampler = DistributedSampler(range(len(x)), world_size, int(os.environ["LOCAL_RANK"]))
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
     steps = []
@@ -343,8 +346,8 @@ def faulty_training(ddp, x, y, epochs):
     return steps
 
 # %% [markdown]
-# The evidence: what was sent, which rows each step took, how far this rank's weights are from rank 0's. With 64 rows and 2 epochs there are 4 steps.
-# What should each line say?
+# The evidence shows what was sent, which rows each step took, and how far this rank's weights are from rank 0's. With 64 rows and 2 epochs, there are 4 steps.
+# What should each line show if the loop were correct?
 
 # %%
 # %%px --setup
@@ -372,22 +375,22 @@ def evidence(train):
 evidence(faulty_training)
 
 # %% [markdown]
-# Write the loop as it should be, then run `evidence(training)`.
+# Write the correct loop, and then run `evidence(training)` in a cell that begins with `%%px`.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more, run
-# `hint("06-bug")`.
+# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more help, run `hint("06-bug")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="bug"
 # %%px --setup
 def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor,
              epochs: int) -> list[torch.Tensor]:
-    """`faulty_training`, mended: all ranks end with the weights of one process. Returns the
-    rows of each step."""
+    """Train like `faulty_training`, but so that all ranks end with the weights that a
+    single process computes. Return the rows of each step."""
     ### BEGIN SOLUTION
     sampler = DistributedSampler(range(len(x)), world_size, rank)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.5)
@@ -406,19 +409,20 @@ def training(ddp: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor,
 check.bug(cluster, "training")
 
 # %% [markdown]
-# ## 8. Find the bugs of a fine-tuning
+# ## 8. Find the bugs in a fine-tuning loop
 #
-# This loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label: their
-# `y` is -100, which `cross_entropy` skips, as in language models. The rate is halved after an epoch whose loss has hardly fallen. A rank accumulates the
-# gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of ranks.
+# The next loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label, so
+# their `y` is -100, which `cross_entropy` skips (as is usual in language models). The learning rate is halved after an epoch whose loss has hardly fallen. A
+# rank accumulates the gradients of several micro-batches before each step. The loop runs to its end without an error, but its result depends on the number of
+# ranks.
 
 # %%
 # %%px --setup
 from contextlib import nullcontext
 
 def faulty_fine_tuning(model, batches, epochs):
-    """`batches` holds this rank's steps, and each step its micro-batches (x, y). Returns
-    the rate after each epoch."""
+    """Fine-tune `model` on this rank's steps in `batches`, each of which is a list of
+    micro-batches (x, y). Return the learning rate after each epoch."""
     model[0].requires_grad_(False)
     ddp = DistributedDataParallel(model)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
@@ -471,21 +475,25 @@ def evidence_of(fine_tuning):
 evidence_of(faulty_fine_tuning)
 
 # %% [markdown]
-# Three things are wrong. The evidence shows two of them. The third one remains when all ranks agree with each other: one process that takes the labels of all
-# ranks in each step, without micro-batches, still ends with different weights. Copy `faulty_fine_tuning` into the cell below and repair it. Then run `evidence_of(fine_tuning)` in a cell that begins with `%%px`. The one process gives its scheduler the mean loss of all labels of the epoch.
+# Three things are wrong, and the evidence shows two of them. The third one remains even when all ranks agree with each other. A single process that takes the
+# labels of all ranks in each step, without micro-batches, still ends with different weights. In this comparison, the single process gives its scheduler the
+# mean loss of all labels of the epoch.
+#
+# Copy `faulty_fine_tuning` into the cell below and repair it. Then run `evidence_of(fine_tuning)` in a cell that begins with `%%px`.
 #
 # *Difficulty ●●●, 15 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which numbers of the evidence differ between the ranks, and from which epoch on can they differ? For more, run `hint("06-fine-tuning")`.
+# Which numbers of the evidence differ between the ranks, and from which epoch on can they differ? For more help, run `hint("06-fine-tuning")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fine-tuning"
 # %%px --setup
 def fine_tuning(model: nn.Sequential, batches: list, epochs: int) -> list[float]:
-    """`faulty_fine_tuning`, repaired: all ranks end with the weights that one process
-    computes from the labels of all of them. Trains `model` in place and returns the rate
+    """Train `model` like `faulty_fine_tuning`, but so that all ranks end with the weights
+    that a single process computes from the labels of all ranks. Return the learning rate
     after each epoch."""
     ### BEGIN SOLUTION
     def sum_of_all(number):
@@ -502,7 +510,7 @@ def fine_tuning(model: nn.Sequential, batches: list, epochs: int) -> list[float]
     for epoch in range(epochs):
         if epoch == 1:
             model[0].requires_grad_(True)
-            ddp = DistributedDataParallel(model)  # its hooks: on all layers now
+            ddp = DistributedDataParallel(model)  # now with hooks on all layers
         loss_of_epoch = labels_of_epoch = 0
         for micro_batches in batches:
             labels = sum_of_all(sum((y != -100).sum().item() for _, y in micro_batches))
@@ -526,29 +534,29 @@ check.fine_tuning(cluster, "fine_tuning")
 # %% [markdown]
 # ## 9. A batch file
 #
-# On a real cluster no notebook holds the ranks. [06_train.py](06_train.py), beside this lab, is a training with PyTorch's DDP that saves and resumes;
-# `torchrun` starts it, here on two emulated nodes with one rank each.
+# On a real cluster, the ranks do not belong to a notebook. [06_train.py](06_train.py), which is next to this lab, trains with PyTorch's DDP, saves and resumes.
+# Here, `torchrun` starts it on two emulated nodes with one rank each.
 
 # %%
 run = cluster.launch("06_train.py", with_="torchrun", ranks_per_node=1)
 
 # %% [markdown]
-# On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**; `srun` starts a command on all, once for each task. Complete
-# the file below, with lines of your own in the place of each `exit 1`:
+# On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**, while `srun` starts a command on all of them, once for each task.
+# Complete the file below, and replace each `exit 1` with your own lines:
 #
-# * it asks for two nodes, and one task on each (`#SBATCH` lines count up to the first command only);
-# * it starts one `torchrun` on each node, with two ranks each, for `06_train.py --checkpoint digits.pt`;
-# * all of them meet at the first node: `MASTER_ADDR` and `MASTER_PORT` are given;
-# * the number of nodes stands in one place only: `sbatch --nodes=3 FILE` must work too.
+# * The job asks for two nodes and one task on each. (`#SBATCH` lines count only before the first command.)
+# * It starts one `torchrun` on each node, with two ranks each, for `06_train.py --checkpoint digits.pt`.
+# * All of them meet at the first node, for which `MASTER_ADDR` and `MASTER_PORT` are given.
+# * The number of nodes appears in one place only, so that `sbatch --nodes=3 FILE` works too.
 #
-# No Slurm is needed here: the check has bash run the file, with stand-ins for `srun`, `scontrol` and `torchrun` that write down how they are called.
-# (The course's own tests hand the solution to a real Slurm.) To have it as a file: `pathlib.Path("digits.sbatch").write_text(JOB)`.
+# You do not need Slurm for this exercise, because the check runs the file in bash, with stand-ins for `srun`, `scontrol` and `torchrun` that record how they
+# are called. (The course's own tests hand the solution to a real Slurm.) To get the job as a file, run `pathlib.Path("digits.sbatch").write_text(JOB)`.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which shell puts the value in the place of `$SLURM_NODEID`: the one that runs the file, or one on each node? For more, `hint("06-job")`.
+# Which shell replaces `$SLURM_NODEID` with its value, the one that runs the file or one on each node? For more help, run `hint("06-job")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="job"
@@ -577,8 +585,8 @@ check.job(JOB)
 # %% [markdown]
 # ## All together
 #
-# Your pieces of exercises 1 to 6 train a network on handwritten digits, beside PyTorch's own DistributedDataParallel, which starts from the same state and sees the
-# same samples. Not graded: it works when your pieces do.
+# Your pieces from exercises 1 to 6 now train a network on handwritten digits. PyTorch's own DistributedDataParallel trains next to them, from the same state
+# and on the same samples. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px
@@ -608,9 +616,9 @@ print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}"
 # %% [markdown]
 # ## Where to go on
 #
-# * PyTorch's own version of what you wrote, in C++: `reducer.cpp`; its design and its figures: Li et al. 2020,
+# * PyTorch's own version of what you wrote is in C++, in `reducer.cpp`. Li et al. (2020) describe its design and give measurements, in
 #   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
-# * Unit 16 shards what every rank still holds in full here: gradients, optimiser states and weights.
+# * Unit 16 shards what every rank still holds in full here, namely gradients, optimiser states and weights.
 
 # %%
 cluster.stop()

@@ -1,24 +1,26 @@
 # %% [markdown] unit={"minutes": 60, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 DistributedDataParallel
 #
-# DistributedDataParallel (DDP) is one line around a model. This notebook takes it apart. At the end you can
+# DistributedDataParallel (DDP) turns a training loop for one device into data parallel training, with one line around the model. This notebook takes that line
+# apart. At the end, you can
 #
-# * say why averaging gradients is not enough, and what else must be the same on all ranks;
-# * start an all-reduce inside the backward pass, and show what that saves;
-# * predict how many messages a step sends, with buckets and with `no_sync`;
-# * predict which rank sees which sample, and what an unused parameter does;
-# * make leaving a loop one decision of all ranks, and give each rank its own data without a sampler;
-# * read a profiler's trace of your own step;
-# * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names;
-# * start a training as a job: on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
+# * explain why averaging gradients is not enough, and what else must be equal on all ranks.
+# * start an all-reduce during the backward pass, and show what that saves.
+# * predict how many messages a step sends, with buckets and with `no_sync`.
+# * predict which rank sees which sample, and what happens if a parameter is not used.
+# * let all ranks leave a loop in the same step, and give each rank its own data without a sampler.
+# * read a profiler's trace of your training step.
+# * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names.
+# * start training as a job on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
-# **Before:** you can train a model in PyTorch, and know what an all-reduce does. **Minutes:** 60. **Ranks:** 4, on 2 nodes. There is a marked place to stop in the middle.
+# **Before:** you can train a model in PyTorch, and you know what an all-reduce does. **Minutes:** 60. **Ranks:** 4, on 2 nodes. A place to stop is marked in
+# the middle.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
+# healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track
@@ -45,7 +47,7 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# The job: a small network on 256 handwritten digits, the whole batch in every step. Each rank takes its quarter.
+# We train a small network on 256 handwritten digits, which form the batch of every step. Each rank takes a quarter of it.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -64,8 +66,8 @@ print(f"rows {mine.start} to {mine.stop - 1}")
 # %% [markdown]
 # ## Averaged gradients are not enough
 #
-# The loss of the whole batch is the mean of the losses of its quarters, which are of equal size. So its gradient is the mean of the quarters'
-# gradients: one all-reduce for each parameter, and a division. Here is that, written out, and a loop that trains with it.
+# The loss of the whole batch is the mean of the losses of its quarters, because the quarters have the same size. Therefore, its gradient is the mean of the
+# quarters' gradients, and computing it takes one all-reduce for each parameter and a division. The next cell writes this out, with a loop that trains with it.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -83,7 +85,7 @@ def train(model, rows, after_backward, steps=20):
         optimiser.zero_grad()
 
 # %% [markdown]
-# How far apart are two models? We take the length of the difference of all their weights.
+# To see how far apart two models are, we take the length of the difference between their weights.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -100,11 +102,12 @@ def state(model):
     return f"distance from rank 0: {distance_from_rank_0(model):.3f}, loss {loss:.3f}"
 
 # %% [markdown]
-# **Predict.** Each rank builds its network with a seed of its own, then trains for 20 steps with averaged gradients. Do the four models come
-# closer to each other, go further apart, or neither?
+# **Predict.** Each rank builds its network with a different seed and then trains it for 20 steps with averaged gradients. Do the four models come closer to
+# each other, move further apart, or neither?
 
 # %%
-predict("06-apart", "Four seeds, 20 steps with averaged gradients: the models come ...",
+predict("06-apart",
+        "Do models with different seeds come closer in 20 steps with averaged gradients?",
         ["closer to each other", "further apart", "neither"])
 
 # %%
@@ -127,14 +130,15 @@ settle("06-apart", came)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# All ranks take the same steps. Who starts at a distance and takes the same steps stays at that distance, up to rounding: so it is with plain SGD.
-# And the mean is of gradients at four different places: it is the gradient of none of the four models. Nothing warns you.
+# With plain SGD, a step depends only on the gradient, and the averaged gradient is the same everywhere. All ranks therefore take the same steps, and models
+# that start at a distance stay at that distance, up to rounding. Moreover, the average mixes gradients from four different points in weight space, so it is the
+# gradient of none of the four models. PyTorch does not warn you about any of this.
 # </details>
 #
-# ## One state at the start
+# ## The same state at the start
 #
-# So rank 0 gives its parameters to all before the first step. Then the four ranks must do what one process does with the whole batch. Every
-# rank checks that for itself here: it also trains a copy alone.
+# For this reason, rank 0 broadcasts its parameters before the first step. From then on, the four ranks must compute what a single process computes from the
+# whole batch. Every rank checks this for itself by training a second copy alone.
 
 # %%
 # %%px
@@ -152,10 +156,10 @@ print(f"loss {loss_of(model, everything).item():.4f}, alone "
       f"weights the same to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
-# Equal to 1e-5, and not to the last bit: four partial sums are added in another order than one long sum.
+# The weights agree to 1e-5 but not to the last bit, because four partial sums are added in a different order than one long sum.
 #
-# Parameters are not all that a model remembers. Batch norm keeps its running mean in a *buffer*, which no gradient ever reaches. If rank 0 alone
-# has loaded a checkpoint, the others must get its buffers too. DDP's constructor broadcasts both.
+# A model's state is more than its parameters. For example, batch norm keeps its running mean in a *buffer*, which no gradient ever changes. If only rank 0 has
+# loaded a checkpoint, the other ranks need its buffers too, so DDP's constructor broadcasts both.
 
 # %%
 # %%px
@@ -167,13 +171,13 @@ DistributedDataParallel(norm)
 print("after DDP(norm):", norm.running_mean.tolist())
 
 # %% [markdown]
-# In training, each rank's batch norm sees only its own quarter of the batch; DDP sends rank 0's buffers to all again before a forward pass
-# (`forward_sync_buffers=True`). If the statistics must be those of the whole batch, `nn.SyncBatchNorm` exchanges them (on GPUs).
+# During training, however, each rank's batch norm sees only its quarter of the batch, and DDP broadcasts rank 0's buffers again before a forward pass
+# (`forward_sync_buffers=True`). If you need the statistics of the whole batch, use `nn.SyncBatchNorm`, which exchanges them (on GPUs).
 #
-# ## Gradients do not come all at once
+# ## Gradients become ready layer by layer
 #
-# `average_gradients` waits until backward has ended. But backward goes through the layers from the last to the first, and a gradient is ready as
-# soon as backward has passed its layer. A hook shows when.
+# `average_gradients` waits until backward has ended. However, backward goes through the layers from the last to the first, and a gradient is ready as soon as
+# backward has passed its layer. A hook on each parameter shows the order.
 
 # %%
 # %%px --ranks 0
@@ -184,14 +188,14 @@ for name, parameter in model.named_parameters():
 loss_of(model, mine).backward()
 
 # %% [markdown]
-# So a hook can *start* the all-reduce of the last layer while backward still computes the first one. With `async_op=True` the call returns at
-# once, with a *work* to wait for later. That must be done before the optimiser's step.
+# A hook can therefore *start* the all-reduce of the last layer while backward is still computing the first one. With `async_op=True`, the call immediately
+# returns a *work* handle, on which we must wait before the optimiser's step.
 
 # %% tags=["setup"]
 # %%px --setup
 def start_from_hooks(model):
-    """All-reduce each gradient as soon as it is there; returns the list of what is under
-    way."""
+    """Start an all-reduce of each gradient as soon as it is ready, and return the list of
+    those under way."""
     under_way = []
     def start(parameter):
         under_way.append((parameter, dist.all_reduce(parameter.grad, async_op=True)))
@@ -216,7 +220,8 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 # %% [markdown]
 # ## DDP: all of that in one line
 #
-# The constructor broadcasts and puts hooks on the parameters; after `backward()` the optimiser finds averaged gradients. So the loop is that of one process.
+# DDP's constructor broadcasts the state and puts hooks on the parameters, so that the optimiser finds averaged gradients after `backward()`. The loop itself is
+# the same as in a single process.
 
 # %%
 # %%px
@@ -226,16 +231,15 @@ far = (weights(ddp) - weights(alone)).abs().max().item()
 print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
-# ## The picture: what overlap saves
+# ## What overlap saves
 #
-# Now a network that has something to send: six layers of 512 x 512 weights, 1 MiB of gradients each. Three ways to train it:
+# The next network has more to send. Each of its six layers has 512 x 512 weights, and therefore 1 MiB of gradients. We train it in three ways:
 #
-# * **naive**: backward, then one all-reduce after the other;
-# * **hooks**: the two functions above, one message per layer;
-# * **DDP**: PyTorch's own, which joins gradients to *buckets*, of 2 MiB here. `register_comm_hook` has DDP call its all-reduce from Python, where
-#   our ledger sees it.
+# * **naive** runs backward, and then one all-reduce after another.
+# * **hooks** uses the two functions above, with one message per layer.
+# * **DDP** joins gradients into *buckets*, here of 2 MiB. Because of `register_comm_hook`, it calls its all-reduce from Python, where our ledger records it.
 #
-# `median_steps` runs them in turn, twelve steps of each, leaves out the first three, and keeps of each the step of median length.
+# `median_steps` runs twelve steps of each in turn, drops the first three, and keeps the step of median length.
 
 # %%
 # %%px
@@ -261,13 +265,14 @@ steps = median_steps({
     "DDP": (lambda: ddp(inputs).square().mean(), lambda: None)})
 
 # %% [markdown]
-# **Predict.** In which of the three does the first message leave before backward has ended? And how many messages does each one send?
+# **Predict.** In which of the three ways does the first message leave before backward has ended? And how many messages does a step of each way send?
 
 # %%
-predict("06-early", "In which does a message leave before backward has ended?",
+predict("06-early",
+        "Which of naive, hooks and DDP send a message before backward has ended?",
         ["DDP", "hooks, DDP", "naive, hooks, DDP", "none"])
 predict("06-messages",
-        "6 layers of 1 MiB, buckets of 2 MiB: how many messages does DDP send?",
+        "How many messages per step does DDP send for 6 layers of 1 MiB in 2 MiB buckets?",
         unit="messages")
 
 # %%
@@ -288,7 +293,7 @@ settle("06-early", early)
 settle("06-messages", lambda: cluster.pull("len(steps['DDP']['network'])")[0])
 
 # %% [markdown]
-# Here is rank 0's step, as it was measured. Your times will differ; the order of events will not.
+# Here is rank 0's step. Your times will differ, but the order of events will not.
 
 # %% tags=["measured"]
 from manyhands.plots.timeline import table, timeline
@@ -300,33 +305,34 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Top: the network stands still during backward, and the rank computes nothing during the messages. Middle and bottom: most of the sending is hidden
-# behind the computing. What is left is the tail: the last message, which no overlap can hide. It holds the gradients of the first layer, which backward
-# reaches last. (Where cores are few, a message slows backward itself, and the tail may lie inside its bar.)
+# In the top part (*naive*), the network is idle during backward, and the rank computes nothing while the messages travel. In the middle and at the bottom
+# (*hooks* and *DDP*), most of the communication is hidden behind the computation. What remains is the tail, which is the last message. No overlap can hide it,
+# because it holds the gradients of the first layer, and backward reaches that layer last. (Where there are few cores, a message slows down backward itself, and
+# the tail may fall inside the bar of backward.)
 #
-# An all-reduce cannot end before the last rank has come: a long first message under *naive* is mostly waiting for slower ranks.
+# An all-reduce cannot end before the last rank has reached it, so a long first message under *naive* is mostly time spent waiting for slower ranks.
 #
-# A bar runs from the call until the message is done, so messages that wait in line behind each other overlap. With gloo, DDP waits inside `backward()`
-# until all buckets are done: its compute bar ends after its last message. On a machine with fewer cores than ranks, messages and computing fight for the
-# same cores, and the gain is small.
+# A bar runs from the call until the message is complete. For this reason, the bars overlap when messages wait in line behind each other. With gloo, DDP waits
+# inside `backward()` until all buckets are complete, so its compute bar ends after its last message. On a machine with fewer cores than ranks, communication
+# and computation compete for the same cores, and the gain is small.
 # </details>
 
 # %% [markdown]
-# > **On GPUs.** With NCCL every call returns when its work is *enqueued*: `backward()` ends early, the all-reduces run on a stream of their own, and the
-# > optimiser's kernels wait for them on the GPU. So a clock around `backward()` measures the launching: call `torch.cuda.synchronize()` before you read it.
-# > NCCL's all-reduce is a kernel too, and takes some of the GPU's processors from backward: overlap is not free there either.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else; without it, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all
-# > ranks of the node, and hangs or fails. (A rank of this notebook has done that when its cells begin.)
+# > **On GPUs.** With NCCL, every call returns when its work is *enqueued*. As a result, `backward()` returns early, the all-reduces run on a separate stream,
+# > and the optimiser's kernels wait for them on the GPU. Since a timer around `backward()` measures only the launching, call `torch.cuda.synchronize()`
+# > before you read it. Overlap is not free here either, because NCCL's kernels take some of the GPU's processors from backward.
+# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else. Otherwise, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all ranks
+# > of the node, and hangs or fails. (This notebook has done so.)
 
 # %% [markdown]
 # ## Buckets
 #
-# A message has a fixed cost before its first byte, so many small ones are slow; one large one could leave only at the end of backward. Buckets are in
-# between. DDP fills a bucket with gradients, in the order in which backward made them, until it holds `bucket_cap_mb` or more. Unless you say otherwise
-# that is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below),
-# Li et al. 2020 report near-linear scaling to 256 GPUs.
+# A message has a fixed cost before its first byte, so many small messages are slow. A single large one, however, could leave only at the end of backward.
+# Buckets are a compromise: DDP fills a bucket with gradients, in the order in which backward computes them, until it holds `bucket_cap_mb` or more. The default
+# is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below), Li et al.
+# (2020) report near-linear scaling to 256 GPUs.
 #
-# Our small network with buckets of 1 KiB, step by step:
+# Here is our small network with 1 KiB buckets, step by step:
 
 # %%
 # %%px
@@ -342,27 +348,35 @@ for step in range(3):
         print(f"step {step}: all-reduces of {sizes} numbers")
 
 # %% [markdown]
-# In its first step DDP does not know yet in which order the gradients come: it sends all in one bucket, whatever their size. Then it cuts, by the limits
-# above: 330 numbers are the last layer (32 x 10 weights and 10 biases), and 2080 the first (64 x 32 and 32).
+# In its first step, DDP does not know yet in which order the gradients become ready, so it sends all of them in one bucket, whatever their size. After that, it
+# cuts by the limits above and sends one bucket for each layer.
+#
+# <details><summary>Why 330 and 2080 numbers?</summary>
+#
+# The bucket of 330 numbers is the last layer (32 x 10 weights and 10 biases), and the bucket of 2080 is the first layer (64 x 32 weights and 32 biases).
+# </details>
 #
 # <details><summary>Three switches for large models</summary>
 #
-# `gradient_as_bucket_view=True` makes `grad` a view into the buckets, which saves a copy of all gradients. `static_graph=True` promises that every step uses the
-# same parameters in the same way. `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)` sends half the bytes. It keeps two to three digits of each gradient, and the ranks also *add* in bf16, so
-# the error grows with their number: along a chain of 8 ranks we found a median error of 0.3 %, along 512 ranks 2 %. (The hook is experimental, and its documentation asks for NCCL.)
+# With `gradient_as_bucket_view=True`, `grad` is a view into the buckets, which saves a copy of all gradients. With `static_graph=True`, you promise that every
+# step uses the same parameters in the same way. With `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)`, DDP sends half the bytes. However, this
+# hook keeps only two to three digits of each gradient, and the ranks also *add* in bf16, so the error grows with their number. We found a median error of 0.3 %
+# along a chain of 8 ranks, and of 2 % along a chain of 512. (The hook is experimental, and its documentation asks for NCCL.)
 # </details>
 #
 # ## no_sync: four micro-batches, one exchange
 #
-# If a batch does not fit into memory, cut it into micro-batches: gradients add up in `grad` until the optimiser's step. Only the last backward needs
-# to talk. DDP has `no_sync()` for the others.
+# If a batch does not fit into memory, cut it into micro-batches, whose gradients add up in `grad` until the optimiser's step. Only the last backward pass needs
+# to communicate, and `no_sync()` keeps DDP silent during the others.
 #
-# **Predict.** Four micro-batches, two buckets: how many all-reduces without `no_sync`, and how many with it? Do the gradients differ?
+# **Predict.** With four micro-batches and two buckets, how many all-reduces does a step send without `no_sync`, and how many with it? Do the gradients differ?
 
 # %%
-predict("06-loud", "4 micro-batches, 2 buckets: how many all-reduces without no_sync?",
+predict("06-loud",
+        "How many all-reduces do 4 micro-batches with 2 buckets each send without no_sync?",
         unit="all-reduces")
-predict("06-quiet", "4 micro-batches, 2 buckets: how many all-reduces with no_sync?",
+predict("06-quiet",
+        "How many all-reduces do 4 micro-batches with 2 buckets each send with no_sync?",
         unit="all-reduces")
 
 # %%
@@ -390,15 +404,20 @@ settle("06-quiet", lambda: cluster.pull("quiet")[0])
 # %% [markdown]
 # <details><summary>Why are the gradients the same?</summary>
 #
-# The mean over ranks of a sum is the sum of the means. With `no_sync`, each rank first adds up its own, and the sums are averaged once. The forward pass
-# belongs inside the block too: DDP decides there whether this step will be sent.
+# The mean over ranks of a sum is the sum of the means. With `no_sync`, each rank first adds up its own gradients, and the sums are averaged once. The forward
+# pass belongs inside the block too, because DDP decides there whether the backward pass will send anything.
 # </details>
 #
 # ## Who sees which sample
 #
-# `DistributedSampler` deals out the samples like cards. All ranks must take the same number of steps, or one of them waits for ever in an all-reduce. So
-# when the data does not divide, some samples are dealt twice. (Other ways out: `drop_last=True`, which leaves the odd ones out, and DDP's `join()`: ranks that
-# have run out of data go on answering the others' all-reduces.)
+# `DistributedSampler` distributes the samples over the ranks in turn, like a card dealer. All ranks must take the same number of steps, because otherwise one
+# of them would wait forever in an all-reduce. If the data cannot be divided evenly, some samples are therefore used twice.
+#
+# <details><summary>Two alternatives</summary>
+#
+# With `drop_last=True`, the sampler leaves out the surplus samples. With DDP's `join()`, ranks that have run out of data keep answering the all-reduces of
+# the others.
+# </details>
 
 # %%
 # %%px
@@ -408,13 +427,16 @@ sampler = DistributedSampler(range(10), world_size, rank, shuffle=False)
 print("10 samples in stored order:", list(sampler))
 
 # %% [markdown]
-# Twelve cards for ten samples: 0 and 1 are there twice. In training that hardly matters. In an *evaluation* it does: the doubled samples count twice, so
-# an accuracy over all ranks is slightly wrong. Count correct answers on an exact cut there (`shard`), and add up sums, not means.
+# Ten samples fill twelve places, so samples 0 and 1 appear twice. This hardly matters in training. In an *evaluation*, however, they count twice, so an
+# accuracy over all ranks is slightly wrong. For an evaluation, cut the data exactly (`shard`), count the correct answers, and add up sums instead of means.
 #
-# With `shuffle=True` all ranks draw the same permutation, from `seed + epoch`. **Predict:** what do three epochs look like if you forget `set_epoch`?
+# With `shuffle=True`, all ranks draw the same permutation from `seed + epoch`.
+#
+# **Predict.** What do three epochs look like if you forget `set_epoch`?
 
 # %%
-predict("06-set-epoch", "Three epochs without set_epoch: how many different orders?",
+predict("06-set-epoch",
+        "How many different orders of samples do three epochs have without set_epoch?",
         unit="orders")
 
 # %%
@@ -452,7 +474,8 @@ class Stream(IterableDataset):
 print([int(row) for row in DataLoader(Stream(), batch_size=None, num_workers=2)])
 
 # %% [markdown]
-# Some seeds must be equal on all ranks, and others must differ. If each rank calls `random_split` with its own seed, one rank tests on what another one has trained on. But with the same seed, the workers of all ranks draw the same noise and crops:
+# Some seeds must be equal on all ranks, while others must differ. If each rank calls `random_split` with its own seed, one rank tests on what another one has
+# trained on. With the same seed, however, the workers of all ranks draw the same noise and crops:
 
 # %%
 # %%px
@@ -480,13 +503,13 @@ print(f"of 100 samples tested and trained on: {trained_and_tested(own)}, with on
       f"with own seeds {first_noise(torch.Generator().manual_seed(rank)):.3f}")
 
 # %% [markdown]
-# So split with one seed, and give each rank's `DataLoader` a generator with its own seed.
+# Therefore, split with one common seed, and give each rank's `DataLoader` a generator with its own seed.
 #
-# ## A parameter that nobody used
+# ## A parameter that is not used
 #
-# DDP sends a bucket when all its gradients are there. A branch that the forward pass did not go through gives none. In the model below, one bucket holds
-# the weights and biases of `used` and of `skipped`: two gradients come, two never do. So the bucket is never sent, and `used` keeps its own rank's
-# gradients. DDP notices at the *next* forward pass and says so. The cell catches the error.
+# DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket
+# holds the weights and biases of `used` and of `skipped`, so only two of its four gradients arrive. As a result, the bucket is never sent, and `used` keeps
+# each rank's local gradients. DDP notices this at the *next* forward pass and raises an error, which the cell catches.
 
 # %%
 # %%px
@@ -506,8 +529,8 @@ except RuntimeError as error:
     print(str(error).split(". ")[0])
 
 # %% [markdown]
-# With `find_unused_parameters=True` DDP looks through the graph after each forward pass, and counts what is not in it as ready. That costs time in every
-# step, and the buckets stay as the constructor cut them: use it only where branches are really skipped.
+# With `find_unused_parameters=True`, DDP searches the graph after each forward pass and counts every parameter that is not in it as ready. Use it only where
+# branches are really skipped, because it costs time in every step, and the buckets stay as the constructor cut them.
 
 # %%
 # %%px
@@ -517,19 +540,22 @@ for step in range(2):
 print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.grad)
 
 # %% [markdown]
-# If only *some* ranks skip the branch, the others would wait for its bucket in vain: there the flag prevents a hang, and the ranks that skipped it take
-# part with zeros.
+# If only *some* ranks skip the branch, the option prevents a hang, because these ranks take part with zeros. Without it, the others would wait for them in
+# vain.
 #
-# The opposite mistake raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze it later, it is trained, but its gradients are never averaged. Wrap the model again when you unfreeze it.
+# The opposite mistake raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze it later, it is trained, but its gradients are never
+# averaged. Therefore, wrap the model again when you unfreeze it.
 #
-# ## Leaving the loop is one decision
+# ## All ranks leave a loop together
 #
-# No rank may decide alone to stop early, to skip a batch, or to end an epoch, because the others would wait for it in their next backward pass. A decision needs a number that all ranks have in common.
+# No rank may decide alone to stop early, to skip a batch, or to end an epoch, because the others would wait for it in their next backward pass. Such a decision
+# needs a number that all ranks have in common.
 #
 # **Predict.** On rank 2, the loss of a batch is NaN. On which ranks is the averaged gradient finite?
 
 # %%
-predict("06-nan", "On rank 2 of 4, the loss is NaN. Where is the averaged gradient finite?",
+predict("06-nan",
+        "With a NaN loss on rank 2 of 4, on which ranks is the averaged gradient finite?",
         ["on all", "on all but rank 2", "on none"])
 
 # %%
@@ -549,8 +575,8 @@ def finite_on():
 settle("06-nan", finite_on)
 
 # %% [markdown]
-# So skip a step by the averaged gradient, because all ranks see the same one, and not by the rank's own loss. Where no common number exists, an all-reduce makes one. Here two ranks have a batch more than the others, and
-# all train as long as every rank has one:
+# Therefore, decide by the averaged gradient whether to skip a step, because it is the same on all ranks, unlike a rank's own loss. Where no common number
+# exists, an all-reduce makes one. Here, two ranks have one batch more than the others, and all of them train as long as every rank has a batch:
 
 # %%
 # %%px
@@ -568,15 +594,17 @@ def train_together(batches):
 print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 
 # %% [markdown]
-# Early stopping needs the same, and so does `ReduceLROnPlateau`, which may lower the ranks' rates after different epochs. On GPUs, `if not everyone` waits for the GPU. Therefore agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
+# Early stopping needs such a number, and so does `ReduceLROnPlateau`, which may otherwise lower the learning rates after different epochs. On GPUs,
+# `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
 #
-# > **A good place to stop.** The second half is about the job around a step. With a new kernel, select the next cell first, and choose *Run*, *Run All Above Selected Cell*.
+# > **A good place to stop.** The second half is about the job around a step. To continue in a new kernel, select the next cell
+# > and choose *Run*, *Run All Above Selected Cell*.
 
 # %% [markdown]
 # ## A trace of your own step
 #
-# Where does a step of *your* training spend its time? `torch.profiler` notes every operation with its thread, start and end. Here are steps of the wide
-# network whose rows come from a `DataLoader`, and each row takes 1 ms to load, as from a disk. `record_function` gives a stretch of code a name in the trace.
+# Where does a step of *your* training spend its time? `torch.profiler` records every operation with its thread, its start and its end. We trace the wide
+# network, whose rows now come from a `DataLoader` and take 1 ms each to load, as from a disk. `record_function` gives a section of code a name in the trace.
 
 # %%
 # %%px
@@ -612,11 +640,13 @@ def trace(workers, path):
     trace_of_a_step.export_chrome_trace(path)
 
 # %% [markdown]
-# `num_workers=0`: the process itself loads each batch when it is asked for. `num_workers=2`: two processes load the next batches meanwhile.
+# With `num_workers=0`, the process itself loads each batch when it needs one. With `num_workers=2`, two processes load the next batches meanwhile.
+#
 # **Predict.** Which bars of the trace become shorter with workers, and which do not?
 
 # %%
-predict("06-workers", "With 2 workers, which bar becomes shorter by the largest factor?",
+predict("06-workers",
+        "Which bar of the trace do 2 data loading workers shorten by the largest factor?",
         ["input", "forward", "backward"])
 
 # %% tags=["measured"]
@@ -629,8 +659,8 @@ for name, path in files.items():
     trace(int(name[0]), path)
 
 # %% [markdown]
-# A trace is a JSON file: a list of events, with a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's. The all-reduces are called
-# `gloo:all_reduce`, and with NCCL `nccl:all_reduce`.
+# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace, in which
+# all-reduces are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
 
 # %% tags=["measured"]
 # %%px
@@ -669,21 +699,26 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# *Where is the all-reduce?* Three messages, one for each bucket, on threads of their own. *Does it overlap?* The first ones begin long before backward ends; what
-# lies behind the last gradient is the tail. *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms, in which this rank neither computes nor
-# sends, and because of the all-reduce no other rank can go on either. With two workers the batch is there already, as long as two of them load faster than a step takes.
-# (Where all cores are busy, the loaders do not get one in time, and `input` stays long.)
+# *Where is the all-reduce?* There are three messages, one for each bucket, and they run on separate threads.
 #
-# The whole trace, with every operation: `cluster.pull("files")[0]` names rank 0's files. Open one in your browser at [ui.perfetto.dev](https://ui.perfetto.dev), which
-# keeps it on your machine. Each row is a thread; on GPUs there is one for each stream, and NCCL's kernels stand on their own.
-# In a real job, profile a few steps in the middle (`torch.profiler.schedule`), on one or two ranks: a trace of an epoch fills a disk.
+# *Does it overlap with backward?* The first messages begin long before backward ends. What extends beyond the last gradient is the tail.
+#
+# *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms. During this time, the rank neither computes nor sends, and because of the
+# all-reduce no other rank can go on either. With two workers, the batch is ready in advance, as long as the two load faster than a step takes. (Where all cores
+# are busy, the workers do not get one in time, and `input` stays long.)
+#
+# To see the whole trace with every operation, find the names of rank 0's files in `cluster.pull("files")[0]`, and open one of them in your browser at
+# [ui.perfetto.dev](https://ui.perfetto.dev), which keeps it on your machine. Each row is a thread. On GPUs, there is also a row for each stream, and NCCL's
+# kernels have separate rows. In a real job, profile a few steps in the middle (`torch.profiler.schedule`) on one or two ranks, because a trace of a whole epoch
+# fills a disk.
 # </details>
 
 # %% [markdown]
 # ## torch.compile
 #
-# A compiled backward pass is a single operation for autograd, so DDP's hooks might run only when all of it has ended, and no message would overlap with it ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). Therefore the compiler makes a separate graph for each of
-# DDP's buckets. Our backend counts the graphs and compiles nothing, so that you need no compiler.
+# For autograd, a compiled backward pass is a single operation. DDP's hooks might therefore run only when all of it has ended, and then no message would overlap
+# with it ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). To avoid this, the compiler makes a separate graph for each of DDP's buckets.
+# Our backend counts the graphs and compiles nothing, so you need no compiler.
 
 # %%
 # %%px
@@ -724,22 +759,29 @@ for name, way in ways.items():
         print(f"{name:<21} {len(graphs)} graphs,", next(iter(compiled.state_dict())))
 
 # %% [markdown]
-# All three are cut (1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB). Since the names in a checkpoint differ, save the state of the inner `model`, which you had before you wrapped it: its names (`layers.0.weight`) are the same in all three ways.
+# All three ways give four graphs. Since the names in a checkpoint differ, save the state of the inner `model`, which you had before you wrapped it. Its names
+# (`layers.0.weight`) are the same in all three ways.
 #
-# <details><summary>Is your model compiled at all?</summary>
+# <details><summary>Why four graphs, and is your model compiled at all?</summary>
 #
-# We wrap a class, because PyTorch 2.15 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first: the files of PyTorch itself are skipped, and no warning is given. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are those that DDP gives without a compiler.
+# The graphs hold 1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB.
+#
+# We wrap a class, because PyTorch 2.15 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first. The compiler skips the files of PyTorch itself, and
+# it gives no warning. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are the ones that DDP gives without a
+# compiler.
 # </details>
 #
-# ## The same weights as one process
+# ## The same weights as a single process
 #
-# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`: 60 steps of
-# 250 rows, in `float64`). Four ranks take 63, 63, 62 and 62 rows: the shards are uneven. DDP **averages** gradients over the ranks.
+# Most of units 01 to 10 train one small network, each with a different system, and check whether it ends with the weights that a single process computes
+# (60 steps of 250 rows in `float64`, defined in `manyhands.track`). The shards are uneven, because four ranks take 63, 63, 62 and 62 rows, but DDP **averages**
+# gradients over the ranks.
 #
-# **Predict.** Each rank calls `backward` on the mean of its own rows. Does DDP end with the weights of one process? If not: what must the loss be?
+# **Predict.** Each rank calls `backward` on the mean loss of its own rows. Does DDP end with the weights of a single process? If not, what must the loss be?
 
 # %%
-predict("06-means", "Means of uneven shards: does DDP end with the weights of one process?",
+predict("06-means",
+        "If each rank takes the mean of an uneven shard, does DDP match a single process?",
         ["yes", "no"])
 
 # %%
@@ -781,17 +823,20 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The mean of four means lets a row of a shard of 62 count 63/62 times as much as one of a shard of 63. That is little, and no error is raised. The right loss of a
-# rank is the sum over its rows, divided by all 250; times 4, because DDP divides the sum of the gradients by 4. Weight decay is in the optimiser, after the
-# average: there it counts once.
+# In the mean of four means, a row in a shard of 62 counts 63/62 times as much as a row in a shard of 63. The difference is small, and no error is raised. The
+# correct loss of a rank is the sum over its rows, divided by all 250 and multiplied by 4, because DDP divides the sum of the gradients by 4. Weight decay needs
+# no such correction, since the optimiser applies it once, after the average.
 #
-# Gradient accumulation has the same trap, and language models make it large, because micro-batches hold different numbers of tokens. A mean over each micro-batch lets the tokens of a short one count more. Sum the losses, divide by the number of tokens in all micro-batches of all ranks, and multiply by the number of ranks, because DDP averages. Several libraries had this wrong until 2024 (for example [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
+# Gradient accumulation has the same trap, and in language models the error is large, because micro-batches hold different numbers of tokens. If you take the
+# mean over each micro-batch, the tokens of a short one count more. Instead, sum the losses, divide by the number of tokens in all micro-batches of all ranks,
+# and multiply by the number of ranks, because DDP averages. Several libraries had this wrong until 2024 (for example
+# [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
 # </details>
 #
 # ## From cells to scripts: spawn and torchrun
 #
-# Outside a notebook, something else must start the processes. `torch.multiprocessing.spawn` does it from Python, on one node:
-# [scripts/06_spawn.py](scripts/06_spawn.py). It must stand in a file: each new process imports it.
+# Outside a notebook, something else must start the processes. On one node, `torch.multiprocessing.spawn` does so from Python, as in
+# [scripts/06_spawn.py](scripts/06_spawn.py). The code must be in a file, because each new process imports it.
 
 # %%
 import subprocess
@@ -802,23 +847,24 @@ done = subprocess.run([sys.executable, "scripts/06_spawn.py"], capture_output=Tr
 print(done.stdout or done.stderr, end="")
 
 # %% [markdown]
-# How do processes on several nodes find each other? Rank 0 listens at an address that all of them know: `MASTER_ADDR` is its host, `MASTER_PORT` its port. There each process says its
-# `RANK` of `WORLD_SIZE` and learns the others' addresses. `torchrun` sets these names. It runs **once per node** and starts as many
-# processes as `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
+# How do processes on several nodes find each other? Rank 0 listens on port `MASTER_PORT` of the host `MASTER_ADDR`, where each process reports its `RANK` of
+# `WORLD_SIZE` and learns the addresses of the others. `torchrun` sets these variables. You run it **once per node**, and it starts as many processes as
+# `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
 #
-# * all by hand, N being 0 on the node of `MASTER_ADDR`:
+# * Set everything by hand, with N = 0 on the node of `MASTER_ADDR`:
 #   `torchrun --nnodes 2 --node-rank N --nproc-per-node 4 --master-addr HOST --master-port PORT train.py`
-# * the same command on all nodes; the meeting (*c10d rendezvous*) deals out the places:
+# * Run the same command on all nodes, and let a *c10d rendezvous* assign the ranks:
 #   `torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --rdzv-id JOB train.py`
 #
 # <details><summary>A number of nodes that changes</summary>
 #
-# The second one also takes `--nnodes 2:4 --max-restarts 3`. Then nodes may be lost and join again, except the host of the endpoint: it holds the rendezvous, and the job ends with it (unit 18). After each change
-# all ranks start anew from the last checkpoint. (Without restarts, the default, a job ends with its first rank that fails.)
+# The second command also accepts `--nnodes 2:4 --max-restarts 3`. Nodes may then be lost and join again, except the host of the endpoint. That host holds the
+# rendezvous, so the job ends with it (unit 18). After each change, all ranks start again from the last checkpoint. (By default there are no restarts, and a job
+# ends when its first rank fails.)
 # </details>
 #
-# On Slurm, `srun` runs torchrun on each node, as in
-# [scripts/06_train.sbatch](scripts/06_train.sbatch), and you complete a similar one in the lab. Here both nodes are emulated.
+# On Slurm, `srun` runs torchrun on each node, as in [scripts/06_train.sbatch](scripts/06_train.sbatch), and you complete a similar file in the lab. Here, both
+# nodes are emulated.
 
 # %%
 import os
@@ -830,28 +876,31 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
                      with_="torchrun")
 
 # %% [markdown]
-# | name | what it counts |
+# | name | meaning |
 # |---|---|
-# | `RANK` | processes, through all nodes: it picks the data |
-# | `LOCAL_RANK` | processes of this node: it picks the GPU |
-# | `GROUP_RANK` | nodes |
-# | `WORLD_SIZE` | how many processes there are in all |
+# | `RANK` | number of the process across all nodes, which selects the data |
+# | `LOCAL_RANK` | number of the process on its node, which selects the GPU |
+# | `GROUP_RANK` | number of the node |
+# | `WORLD_SIZE` | number of all processes |
 #
-# With four GPUs on each of two nodes, `RANK` would go from 0 to 7, and the second node would have 4 to 7, with `LOCAL_RANK` 0 to 3.
+# With two nodes of four GPUs each, the second node would have `RANK` 4 to 7 and `LOCAL_RANK` 0 to 3.
 #
 # ## What a job needs
 #
-# [scripts/06_train.py](scripts/06_train.py) is a whole one; read it now. In order:
+# [scripts/06_train.py](scripts/06_train.py) is a complete job, so read it now and look for these points:
 #
-# 1. `torch.cuda.set_device(device)`, then `init_process_group("nccl", device_id=device)`: the device first, because NCCL's objects go through the current one. A barrier takes `device_id`, and without it may have to guess.
-# 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)`, and `set_epoch` before each epoch.
-# 3. Only forward and loss stand under `torch.autocast(..., dtype=torch.bfloat16)`. Weights, gradients and all-reduce stay in float32.
-# 4. Clipping comes after `backward()`: the gradients are averaged, so all ranks find the same norm. Inside `no_sync` it would not be.
-# 5. Rank 0 alone saves, beside the old file, then renames. It saves `ddp.module`, whose names have no `module.` in front, the optimiser and the epoch.
-# 6. All ranks load before they train: DDP's constructor would give them rank 0's weights, but not its momentum.
-# 7. `destroy_process_group()` at the end, on all ranks.
+# 1. `torch.cuda.set_device(device)` comes before `init_process_group("nccl", device_id=device)`, because NCCL sends objects through the current device. Without
+#    `device_id`, a barrier may have to guess its device.
+# 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)` loads the data, with `set_epoch` before each epoch.
+# 3. Only forward and loss are under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
+# 4. Clipping comes after `backward()`, when the gradients are averaged and all ranks find the same norm. Inside `no_sync`, their norms would differ.
+# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` in front. It writes a new file next to the old one, and
+#    then renames it.
+# 6. All ranks load before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
+# 7. All ranks call `destroy_process_group()` at the end.
 #
-# Some calls need all ranks, although they do not look like it. A trace reveals them. For example, the first forward pass of a DDP model with batch norm sends buffers, even in evaluation without gradients. 
+# Some calls need all ranks, although they do not look like it. A trace reveals, for example, that the first forward pass of a DDP model with batch norm sends
+# buffers, even in evaluation without gradients.
 
 # %%
 # %%px
@@ -871,17 +920,22 @@ if rank == 0:
 # %% [markdown]
 # <details><summary>What all ranks must call together</summary>
 #
-# * **The forward of a DDP model with buffers** (batch norm) broadcasts them. Further passes without gradients send none, until the model has been trained again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step. Therefore, validate on all ranks, or through `ddp.module`.
+# * **The forward pass of a DDP model with buffers** (batch norm) broadcasts them. Further passes without gradients send none, until the model has been trained
+#   again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step.
+#   Therefore, validate on all ranks, or through `ddp.module`.
 # * **Leaving a loop** is one decision of all ranks, as shown above.
-# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU with NCCL, and a tensor in them is unpickled on the GPU of its sender. Therefore, move such tensors to the CPU first.
-# * **Gathering a sharded state**, such as `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16), needs every rank, even if only rank 0 saves the result.
+# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass, with NCCL, through the memory of the current GPU, and a tensor in them is unpickled on the
+#   GPU of its sender. Therefore, move such tensors to the CPU first.
+# * **Gathering a sharded state**, for example with `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16),
+#   needs every rank, even if only rank 0 saves the result.
 # </details>
 #
-# **Predict.** The first run, on four ranks, stopped after 3 of 5 epochs. We run the script again, with one rank on each node. Will it end with the weights that `spawn` printed, for two ranks without a pause?
+# **Predict.** The first run used four ranks and stopped after 3 of 5 epochs. We run the script again, now with one rank on each node. Will it end with the
+# weights that `spawn` printed for two ranks without an interruption?
 
 # %%
 predict("06-resume",
-        "Three epochs on 4 ranks, two on 2: are the weights those that spawn printed?",
+        "Do 3 epochs on 4 ranks and 2 on 2 give the weights of 5 epochs on 2 ranks?",
         ["yes", "no"])
 
 # %%
@@ -896,31 +950,36 @@ def last_number(text):
 settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdout))
 
 # %% [markdown]
-# Yes, to the last digit shown: resumed or not, with two ranks or with four. (The sampler deals one shuffled order like cards, so the ranks' batches together are the same
-# 64 rows, however many ranks there are.)
+# Yes, the weights agree to the last digit shown, although the run was interrupted and the number of ranks changed. Since the sampler distributes one shuffled
+# order over the ranks in turn, the ranks' batches together are always the same 64 rows.
 #
 # <details><summary>Lightning, and a job of full size</summary>
 #
-# **Lightning** writes this loop for you: [scripts/06_lightning.py](scripts/06_lightning.py) hands the network of the table above to `Trainer(devices=2, strategy="ddp")`. It is
-# DDP inside, and ends with the same weights as one process (2e-16 apart; a test holds it). In a terminal, in `work/`: `python scripts/06_lightning.py`.
-# It adds a sampler of its own where you do not forbid it (`use_distributed_sampler=False`). And at full size: [scripts/06_dogs.py](scripts/06_dogs.py) trains
-# EfficientNet-B2 on Stanford Dogs, if you have the photos.
+# **Lightning** writes this loop for you. In [scripts/06_lightning.py](scripts/06_lightning.py), the network of the table above is trained by
+# `Trainer(devices=2, strategy="ddp")`, which uses DDP inside. It ends with the weights that a single process computes (the difference is 2e-16, and a test
+# checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in `work/`. Lightning adds its own sampler unless you forbid it
+# (`use_distributed_sampler=False`).
+#
+# For a job of full size, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
 # </details>
 #
 # <details><summary>When is DDP not enough?</summary>
 #
-# In float32 with Adam, each rank holds 16 bytes for a parameter: 4 for the weight, 4 for the gradient, and 8 for two moments. DDP's buckets add 4, unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion
-# parameters, before the first activation. More GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, and sends 1.5 times as many bytes in a step. If only the activations do not fit,
-# accumulate smaller micro-batches or recompute activations (unit 14) first, and stay with DDP.
+# In float32 with Adam, each rank holds 16 bytes for each parameter (4 for the weight, 4 for the gradient, and 8 for two moments). DDP's buckets add 4,
+# unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion parameters, before the first activation is stored. More
+# GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, but sends 1.5 times as many bytes in a
+# step. If only the activations do not fit, first accumulate smaller micro-batches or recompute activations (unit 14), and stay with DDP.
 # </details>
 #
-# <details><summary>One rank is slow, or all of them are: how do you see it?</summary>
+# <details><summary>Is one rank slow, or are all of them slow?</summary>
 #
-# An all-reduce ends when the last rank has arrived, so a step takes equally long on all ranks, and the slow rank is the one that *waits least*. Measure forward and backward on each rank inside `no_sync`, on GPUs with `torch.cuda.synchronize()` before each look at the
-# clock, and compare the times with `all_gather_object`. In the traces of two ranks, the slower one has the shorter all-reduces.
+# An all-reduce ends when the last rank has reached it, so a step takes equally long on all ranks, and the straggler is the rank that *waits least*. To find it,
+# measure forward and backward on each rank inside `no_sync`, and compare the times with `all_gather_object`. On GPUs, call `torch.cuda.synchronize()` each time
+# before you read the clock. In the traces of two ranks, the slower one has the shorter all-reduces.
 #
-# If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the operations that the model itself needs in a second, about 6 for each parameter and token, and divide
-# them by the peak of the GPUs ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)). Unit 19 computes it.
+# If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
+# operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs, as unit 19 does
+# ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)).
 # </details>
 #
 # ## Why not nn.DataParallel
@@ -929,44 +988,43 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # | | DataParallel | DistributedDataParallel |
 # |---|---|---|
-# | who computes | one process, one thread per GPU | one process per GPU |
-# | Python | all threads share one interpreter lock (GIL) | each process has its own |
-# | model | copied from the first GPU to all in every step | stays where it is |
-# | inputs and outputs | scattered from the first GPU, gathered there | each process loads its own |
+# | processes | one process, with one thread per GPU | one process per GPU |
+# | Python | all threads share one interpreter lock (GIL) | each process has its own lock |
+# | model | copied from the first GPU to all others in every step | stays where it is |
+# | inputs and outputs | scattered from the first GPU, and gathered there | each process loads its own |
 # | gradients | added up on the first GPU | all-reduced in buckets, during backward |
 # | nodes | one | many |
 #
-# So even on one machine PyTorch advises to use DDP
+# For these reasons, PyTorch recommends DDP even on a single machine
 # ([documentation of DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html)).
 # </details>
 #
-# ## What you can say now
+# ## Summary
 #
-# * *Averaging is not enough:* models that start apart stay apart. Parameters and buffers must be the same at the start.
-# * *Overlap:* gradients of the last layer come first, and hooks send them while backward goes on. Only the tail costs time.
-# * *Messages of a step:* one per bucket; with `no_sync`, one per bucket for all micro-batches together.
-# * *Uneven data* is padded: some samples are seen twice. *Unused parameters* need `find_unused_parameters=True`.
-# * *Leaving a loop* and reducing the rate are decided by a number that all ranks have in common.
-# * *torch.compile* makes a graph for each bucket, and changes the names in a checkpoint unless it compiles in place.
-# * *A trace* shows the all-reduces on their own threads, and an `input` bar where a step waits for its data.
-# * *spawn, torchrun, cells:* they differ in who gives a process its rank and its meeting place; the training is the same.
-# * *A job* sets its device first, shuffles by epoch, clips averages, saves on rank 0, loads everywhere.
+# * Averaging gradients is not enough, because models that start apart stay apart. Parameters and buffers must be equal at the start.
+# * Hooks send gradients while backward goes on, so only the tail costs time.
+# * A step sends one message per bucket, and with `no_sync` it does so only once for all micro-batches.
+# * Uneven data is padded, so some samples are seen twice.
+# * Every decision to leave a loop or to lower the learning rate needs a number that all ranks have in common.
+# * `torch.compile` makes a graph for each bucket, and it changes the names in a checkpoint unless it compiles in place.
+# * Cells, spawn and torchrun differ in how a process gets its rank and its meeting place, while the training is the same.
 #
 # ## What has aged
 #
 # <details><summary>torch.distributed.launch, --local_rank</summary>
 #
-# * `python -m torch.distributed.launch` came before `torchrun`. It is still there, warns, and will be removed. It takes the same options.
+# * `python -m torch.distributed.launch` came before `torchrun` and takes the same options. It still exists, but it prints a warning and will be removed.
 # * It passed each process an argument, `--local_rank`. Since PyTorch 2.0 it writes `--local-rank`, so a script that knows only the underscore stops with an
-#   error. torchrun passes none: read `os.environ["LOCAL_RANK"]`.
-# * Older texts set `MASTER_ADDR` to each process's own address. It is rank 0's host, the same for all.
-# * `DistributedDataParallel(model, device_ids=[local_rank])` still holds. With one device per process `device_ids` may be left out, if the model is on it.
-# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13; the old name warns. With `False` the new one still
-#   sends buffers at the start, the old one does not.
+#   error. Since torchrun passes no such argument, read `os.environ["LOCAL_RANK"]` instead.
+# * Older texts set `MASTER_ADDR` to each process's own address. It is the host of rank 0, which is the same for all processes.
+# * `DistributedDataParallel(model, device_ids=[local_rank])` still works. With one device per process, you may leave out `device_ids` if the model is on that
+#   device.
+# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13, and the old name causes a warning. If it is `False`, the new option still
+#   sends buffers at the start, whereas the old one does not.
 # </details>
 #
-# **Now the lab:** write DDP from hooks, repair two loops, complete a batch file. Then unit 07 for the same on several nodes with TensorFlow, or unit 10 (Horovod) for the
-# same ideas in another library; unit 16 shards what every rank holds here.
+# **Now the lab:** you write DDP from hooks, repair two loops, and complete a batch file. After that, unit 07 does the same on several nodes with TensorFlow,
+# unit 10 shows the same ideas in Horovod, and unit 16 shards what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
 # [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
