@@ -16,7 +16,7 @@ BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
 RUN_WITH_SITE = $(RUN) --with requirements-site.txt
 
-.PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers test-wheel bench doctor clean python3
+.PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers test-oldest test-wheel bench doctor clean python3
 
 help:               ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r command text; do printf '  %-21s %s\n' "$$command" "$$text"; done
@@ -58,6 +58,9 @@ check: python3      ## what a maintainer runs before a commit, the cheapest chec
 
 test-containers: python3   ## build the images of docker/ and test them: half an hour, not part of `make test`
 	$(RUN) pytest -m containers tests/containers $(ARGS)
+
+test-oldest: python3 ## the notebooks on the oldest PyTorch that a site may have: half an hour and gigabytes, not part of `make test`
+	$(RUN) pytest -m oldest -s tests/oldest $(ARGS)
 
 test-wheel: python3 ## install the wheel next to the oldest and the newest PyTorch: minutes and gigabytes, not part of `make test`
 	$(RUN) pytest -m wheel -s tests/wheel $(ARGS)

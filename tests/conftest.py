@@ -48,10 +48,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sort (the order inside a folder stays), leave what has a target to that (`make test-containers`, `make test-wheel`), and skip what needs a GPU
+    """Sort (the order inside a folder stays), leave what has a target to that (`make test-containers`, `make test-oldest`, `make test-wheel`), and skip what needs a GPU
     where there is none, in CI too."""
     items.sort(key=cost)
-    for mark in ("containers", "wheel"):
+    for mark in ("containers", "oldest", "wheel"):
         if mark not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
             items[:] = [item for item in items if not item.get_closest_marker(mark)]
