@@ -216,11 +216,10 @@ for_two = {s: busiest_link(lambda: step_of(list(range(s)), 2)) for s in (1, 2, 4
 
 # %%
 from manyhands.plots.collectives import busiest, busiest_table
-from manyhands.simulate import sent_bytes
 
 links = cluster.pull("links")[0]
 formulas = {"1 server": lambda p: p, "2 servers": lambda p: max(p / 2, 1),
-            "w servers": lambda p: 1, "all-reduce": lambda p: sent_bytes("ring", p, 1)}
+            "w servers": lambda p: 1, "all-reduce": lambda p: 2 * (p - 1) / p}
 print("bytes on the busiest link, in one direction; unit: all weights. w workers; measured "
       "/ formula")
 print(busiest_table(links, formulas, more=(16, 64)).replace("ranks", "    w", 1))
