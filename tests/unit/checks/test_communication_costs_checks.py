@@ -193,7 +193,9 @@ def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
     for p, n_bytes, link in cases.worlds(seed, least=2):
         best, tried = verdicts.best_pieces(p, n_bytes, link), [*range(1, 40), *np.geomspace(40, 1e5, 50).astype(int)]
         assert verdicts.chain_with(p, n_bytes, link, best) <= min(verdicts.chain_with(p, n_bytes, link, int(one)) for one in tried) * (1 + 1e-9)
-        assert verdicts.pieces_problem(p, n_bytes, link, best) is None
+        assert verdicts.pieces_problem(p, n_bytes, link, best) is None and verdicts.pieces_problem(p, n_bytes, link, float(best)) is None
+        assert verdicts.chain_with(p, n_bytes, link, float(best)) == verdicts.chain_with(p, n_bytes, link, best)
+        assert np.isnan([verdicts.chain_with(p, n_bytes, link, one) for one in (best + 0.5, 0.0, float("inf"), float("nan"))]).all()
         assert verdicts.pieces_problem(p, n_bytes, link, best + 0.5) and verdicts.pieces_problem(p, n_bytes, link, 0)
 
 

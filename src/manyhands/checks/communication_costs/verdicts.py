@@ -218,8 +218,8 @@ def best_pieces(p, n_bytes, link):
 
 
 def chain_with(p, n_bytes, link, got):
-    """The time with the number of pieces that the learner has chosen."""
-    return chain_time_s(p, n_bytes, got, link) if got >= 1 else NAN
+    """The time with the number of pieces that the learner has chosen, a float; not a number where it is no number of pieces."""
+    return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
 def pieces_problem(p, n_bytes, link, got):
