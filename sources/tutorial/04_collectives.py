@@ -438,12 +438,15 @@ settle("04-test", enough)
 # Bytes are not all. Each round also costs a *latency*: the time until the first byte arrives, however small the message.
 
 # %%
-rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1),
-          "halving": lambda p: 2 * (p.bit_length() - 1)}
+from manyhands import simulate  # all units take the rounds of a pattern from it
+
+patterns = {"tree": "tree", "ring": "ring", "halving": "halving and doubling"}
 print("ranks   tree rounds, tensors   ring rounds, tensors   halving rounds, tensors")
 for p in (4, 64, 1024):
-    print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}"
-                              for way in rounds))
+    rounds = {way: sum(count for count, n_bytes in simulate.rounds(pattern, p, 24000))
+              for way, pattern in patterns.items()}
+    print(f"{p:>5}" + "".join(f"{rounds[way]:>14}, {formulas[way](p):<7.3f}"
+                              for way in patterns))
 
 # %% [markdown]
 # | | rounds | bytes of the busiest rank | good for |

@@ -21,7 +21,8 @@ def halving_doubling(function):
     from manyhands.simulate import collective_costs
 
     asked = cases.worlds(seed())
-    with check("halving-doubling") as report, closed(collective_costs.halving_doubling_s):
+    with check("halving-doubling") as report, closed(
+            collective_costs.halving_doubling_s, collective_costs.pattern_s, collective_costs.rounds):
         _judge(report, "rounds", asked, function)
 
 
