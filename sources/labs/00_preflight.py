@@ -148,8 +148,9 @@ def exchange(value: torch.Tensor, members: list[int]) -> torch.Tensor:
     """Give `value` to the next rank of the ring `members`, and return what the previous
     rank gave.
 
-    All members call this with the same shape and dtype. Each sends and gets one message.
-    `value` stays as it is, and the caller may change it once exchange has returned.
+    All members call this, with tensors of one shape and dtype, and each member sends one
+    message and gets one. `value` stays as it is, and the caller may change it as soon as
+    exchange has returned.
     """
     place = members.index(dist.get_rank())
     following, previous = members[(place + 1) % len(members)], members[place - 1]
