@@ -65,7 +65,7 @@ check.place(cluster)
 # %% [markdown]
 # ## 2. Which ranks are to blame?
 #
-# Here is a hang. Ranks 0, 1 and 2 want to send their numbers around a ring, in which rank 3 takes no part.
+# Here is a hang in which ranks 0, 1 and 2 want to send their numbers around a ring, while rank 3 takes no part.
 
 # %% tags=["raises-exception"]
 # %%px --patience 2
@@ -87,7 +87,7 @@ print(cluster.fault.edges)
 # %% [markdown]
 # Write the function that reads the graph for you. There are two kinds of hangs:
 #
-# * `"absent"` means that some ranks are waited for but do not wait themselves. These ranks are to blame.
+# * `"absent"` means that some ranks are waited for but do not wait themselves, so they are to blame.
 # * `"circle"` means that no rank is absent. The ranks of the circle are to blame, and no others, because other ranks may be waiting for the circle without
 #   being part of it.
 #
@@ -180,7 +180,7 @@ saved = cluster.pull("numbers")
 print(saved)
 
 # %% [markdown]
-# Then there is a fault. The cluster heals, and since all ranks are new, they have no `shard`. Whether they have a process group depends on whether a
+# Then there is a fault, and the cluster heals. Since all ranks are new, they have no `shard`. Whether they have a process group depends on whether a
 # `--setup` cell makes one. Write the function that puts the job back to work in either case, so that each `shard` is again what it was, namely a tensor of
 # whole numbers (int64) with one axis.
 #
