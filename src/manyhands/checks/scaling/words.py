@@ -2,29 +2,29 @@
 
 CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "halving-doubling": {
-        "rounds": (2, "halving and doubling: 2 log2 p rounds of n/2, n/4, ... n/p bytes, for 1 to 1024 ranks"),
+        "rounds": (2, "the seconds of 2 log2 p rounds, of n/2, n/4, ... n/p bytes and back, for 1 to 1024 ranks"),
     },
     "hierarchical": {
-        "levels": (2, "inside each node, between the nodes, inside again; nodes have one link each"),
+        "levels": (2, "the seconds of three phases: inside each node, between the nodes over one link a node or several, inside again"),
     },
     "step": {
-        "finish": (3, "when the slowest rank has the last sum: buckets beside the computing, each rank with its own clock"),
-        "many": (1, "100,000 ranks, without a Python loop over them"),
+        "finish": (3, "the time at which the last rank has the last sum; all-reduces run during backward, and each rank has its own clock"),
+        "many": (1, "the same time for 100,000 ranks, without a Python loop over the ranks"),
     },
     "slowest": {
-        "slowest": (2, "the mean of the slowest of p, from measured times, to 1e-6"),
-        "efficiency": (1, "efficiency against a base of 1, 4 and 8 ranks"),
+        "slowest": (2, "the exact mean of the largest of p times that are drawn from measured ones, to 1e-6"),
+        "efficiency": (1, "images per second and rank, divided by the same number of a base with 1, 4 and 8 ranks"),
     },
     "pipeline": {
-        "pipeline": (2, "a step of GPipe with unequal stages, as played event by event"),
+        "pipeline": (2, "the seconds of a GPipe step with unequal stages, compared with its events played one by one"),
     },
     "calibration": {
-        "constants": (2, "two constants from the first two rows of a table, and from no other"),
-        "rest": (2, "the other rows, predicted"),
+        "constants": (2, "compute_s and factor meet the first two rows of a table, and no other row changes them"),
+        "rest": (2, "the images per second of every row after the second, computed from right constants"),
     },
     "bench": {
-        "even": (1, "images per second as a long run has them, where all steps behind the warm-up are alike"),
-        "uneven": (1, "images per second as a long run has them, where some steps are slow"),
+        "even": (1, "the images per second of a run without pauses, where all steps after the warm-up take the same time"),
+        "uneven": (1, "the images per second of a run without pauses, where some steps after the warm-up are slow"),
     },
 }
 
@@ -41,13 +41,16 @@ MISTAKES = {
     "half each": "Half of the tensor moves in each round here. It is halved again in each: n/2, n/4, down to n/p.",
     "rounds other": "2 log2 p rounds: n/2, n/4, ... n/p bytes, and the same back; each costs latency_s + bytes / rate.",
     "no gather": "After the all-reduce between the nodes each rank has a part of the sum only: the all-gather inside the nodes is missing.",
-    "own link": "The ranks of a node send their parts at the same time over one link: together n bytes, not n / ranks_per_node.",
+    "own link": "Each rank has a link of its own here. The ranks that share a link send their parts at the same time, so their bytes add up.",
+    "one link": "All parts of a node pass one link here. With several links, each of them carries only the parts of its own ranks.",
+    "idle links": "A rank uses a single link, so a node never uses more links than it has ranks.",
+    "cut twice": "A rank's part does not become smaller with more links; fewer ranks share a link.",
     "all ranks": "Between the nodes there are as many partners as nodes, not as ranks.",
     "flat": "This is an all-reduce over all ranks in one level.",
     "one level": "What happens inside the nodes is missing: a reduce-scatter before, an all-gather after.",
     "not cut": "Inside a node a round of a ring moves n / ranks_per_node bytes, not n.",
     "times nodes": "All nodes work at the same time: their times are not added up.",
-    "levels other": "2 (g - 1) rounds of n/g bytes inside, and all_reduce_s(nodes, n_bytes, *between).",
+    "levels other": "2 (g - 1) rounds of n/g bytes inside; between the nodes, one all-reduce of the bytes that pass one link of a node.",
     # a step
     "first ready": "A bucket begins here when its first gradient is ready. It has to wait for its last.",
     "in parallel": "All buckets travel at once here. There is one network: a bucket waits until the one before it has arrived.",
