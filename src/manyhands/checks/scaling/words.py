@@ -131,27 +131,41 @@ MISTAKES |= {
 HINTS = {
     "19-halving-doubling": (
         "Play p = 4 on paper. How many bytes does a rank send in the first round, and in the second? How many rounds does the way back take? And how many bytes a second are 10 Gbit/s?",
-        "rounds = log2 p. The bytes of the way there sum up to n/2 + n/4 + ... + n/p = n (p - 1)/p; the way back sends the same. So 2 rounds latency_s + 2 n (p - 1)/p / (gbit_per_s * 1e9 / 8).",
+        "The way back has as many rounds and bytes as the way there, and each round pays the latency. The bytes of "
+        "one direction are a geometric series; compare its sum with n for p = 2 and for a large p. And what must be "
+        "the time of a single rank?",
     ),
     "19-hierarchical": (
         "Three phases, one after the other. Which link does each use, how many rounds has it, and how many bytes in all leave a node in the second?",
-        "Reduce-scatter and all-gather inside: each (g - 1) (latency + n / (g rate)). Between: the g ranks of a node send n / g each, together n, over its link: all_reduce_s(nodes, n_bytes, *between).",
+        "Inside a node, the reduce-scatter of a ring has one round fewer than there are ranks, and the all-gather "
+        "costs the same. Between the nodes, each rank has a part of n / ranks_per_node bytes: how many of these parts "
+        "share one link, with few links and with more links than ranks? Test your function with a single link: then "
+        "the middle phase must not depend on ranks_per_node.",
     ),
     "19-step": (
         "Keep one vector: when each rank's network is free. For each full bucket: which two times decide when rank r comes to its all-reduce? The ranks need no loop: slow is a vector.",
-        "free = np.zeros(len(slow)). Go through the gradients, add up bytes; when the bucket is full, or at the last gradient: free = all_reduce(np.maximum(free, slow * ready_s[i]), bytes), bytes = 0. Return free.max().",
+        "The vector begins at zero, and each all-reduce replaces it by what it returns. A rank enters an all-reduce "
+        "at the later of two times, one of which is in this vector; the other one is decided by the last gradient of "
+        "the bucket. NumPy can take the later of two times for all ranks at once. Which bucket is sent although it is "
+        "not full?",
     ),
     "19-slowest": (
         "Sort the times. What is the chance that one drawn time is at most the i-th of n? That all p are? And for the efficiency: how much does one rank do, in each of the two rows?",
-        "(i/n)^p is the chance that the slowest is at most the i-th; ((i)/n)^p - ((i - 1)/n)^p that it is the i-th: np.diff((np.arange(n + 1) / n)**p) @ np.sort(times). Efficiency: (many images / many ranks) / (base images / base ranks).",
+        "All p times are at most the i-th smallest one with a chance that is a power. The slowest *is* the i-th with "
+        "a chance that is a difference of two such powers. What must all of these chances add up to? For the "
+        "efficiency, bring both rows to one rank before you divide.",
     ),
     "19-pipeline": (
         "Draw the forwards of three micro-batches on stages of 1, 3 and 2 seconds. When does the first leave the last stage, and how much later does each of the others?",
-        "Forward: sum(forward_s) + (micro_batches - 1) * max(forward_s). Backward starts then, at the other end, and takes as much in its own numbers.",
+        "After the first micro-batch, the dearest stage sets the pace of all others. Backward is a second wave, which "
+        "begins when the first one is over, and its dearest stage may be a different one. Check two cases without a "
+        "formula: one micro-batch on many stages, and many micro-batches on one stage.",
     ),
     "19-calibration": (
         "Turn images a second into seconds of a step first. Then two rows are two straight equations with two unknowns. Which rows may you look at?",
-        "t = ranks * batch / images. factor = (t2 - t1) / (network_s(r2) - network_s(r1)), compute_s = t1 - factor * network_s(r1). The rest: ranks * batch / (compute_s + factor * network_s(ranks)) for rows[2:].",
+        "In seconds, two rows differ only by the network, so differences get rid of one unknown. The other one "
+        "follows from a single row. On the way back, the same equation gives the seconds of a step, and these the "
+        "images a second of *all* ranks.",
     ),
     "19-bench": (
         "Compare what is reported with the long run in each of the three rows. Which steps does the reported number contain, and which of them does it pass over?",
