@@ -2,8 +2,8 @@
 Hints cost nothing.
 
 The texts stand in a dict `HINTS` in the unit's package; a hint's name is the unit's number, a dash, and the name of the
-report that it helps with. One dict per unit, `{"06-average": ("where to look", "which property the right code has")}`; a hint of one step
-may be a string.
+report that it helps with. One dict per unit, `{"06-average": ("where to look", "which property the right code has")}`;
+a hint of one step may be a string.
 """
 
 import sys

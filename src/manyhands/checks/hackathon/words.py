@@ -2,31 +2,31 @@
 
 CRITERIA = {  # {check: {criterion: (points, text)}}
     "mended": {
-        "together": (1, "all ranks use all of their batches, and end with the same weights"),
-        "equal": (2, "the weights are those of one process with the batches of all four ranks"),
-        "lean": (1, "a step sends one tensor, not four, with one all-reduce"),
+        "together": (1, "all ranks use all of their batches, and the ranks have equal weights at the end"),
+        "equal": (2, "the weights at the end are those of one process that takes the batches of all four ranks in each step"),
+        "lean": (1, "each step makes one all-reduce, and all four gradients are in its tensor"),
     },
     "price": {
-        "message": (1, "what a message takes"),
-        "entry": (2, "what an entry takes that all-reduces some tensors after each k-th gradient"),
-        "gathered": (1, "what an entry takes that all-gathers a message after each gradient"),
+        "message": (1, "the seconds of one message"),
+        "entry": (2, "the seconds of an entry that all-reduces some tensors after each k-th gradient"),
+        "gathered": (1, "the seconds of an entry that all-gathers a message after each gradient"),
     },
     "pack": {
-        "largest": (1, "the largest numbers come out where they were, the others are 0"),
-        "kept": (1, "what was not sent is still there, with what rounding has taken; what was sent is not"),
-        "small": (1, "one tensor of 4 bytes for each number that is sent"),
-        "places": (1, "places beyond 32,767 come out right, too"),
+        "largest": (1, "unpack returns the numbers that are furthest from 0 at their old places, and 0 at all others"),
+        "kept": (1, "afterwards, `kept` holds the numbers before it minus what unpack returns, so the error of rounding stays in it"),
+        "small": (1, "the message is one tensor with at most 4 bytes for each number that is sent (and 8 more)"),
+        "places": (1, "numbers at places beyond 32,767 are returned at their places, too"),
     },
     "sparse": {
-        "weights": (1, "three ranks step as one process that adds up all the numbers that were sent"),
-        "all": (1, "where every number is sent, a step is that of the averaged gradient; what was not sent stays in kept"),
+        "weights": (1, "after a step, the weights of three ranks are those of one process that adds up all numbers that were sent"),
+        "all": (1, "if every number is sent, a step is one with the averaged gradient; what was not sent stays in `kept`"),
     },
     "entry": {
-        "right": (2, "the target in each of three runs, on new seeds and on links that you have not seen"),
-        "faster": (1, "first rung: faster than the baseline"),
-        "half": (1, "second rung: half of the baseline's time, or less"),
-        "fifth": (2, "third rung: a fifth, or less"),
-        "tenth": (2, "fourth rung: a tenth, or less"),
+        "right": (2, "the accuracy reaches the target in all three runs, on new data and on links that you have not seen"),
+        "faster": (1, "first rung: the median time of the three runs is below the baseline's"),
+        "half": (1, "second rung: it is at most half of the baseline's time"),
+        "fifth": (2, "third rung: it is at most a fifth of the baseline's time"),
+        "tenth": (2, "fourth rung: it is at most a tenth of the baseline's time"),
     },
 }
 

@@ -33,7 +33,8 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "update": {
         "norm": (1, "every stage returns the norm of the whole network's gradient, on 4, 3 and 2 ranks"),
-        "weights": (1, "the weights of every stage are those of one process, with gradients that are longer than max_norm and shorter"),
+        "weights": (1, "the weights of every stage are those of one process, both when the norm of the gradients is larger and when it is "
+                       "smaller than max_norm"),
     },
 }
 
@@ -194,7 +195,7 @@ MISTAKES = {
     "weights shared mean": "The shared matrix has been updated by the mean of the two ends. Its gradient is a sum, because the loss depends on both uses.",
     "weights shared twice": "The shared matrix has been updated by twice its gradient: is it added up twice?",
     "weights clipped early": "Each end has clipped its gradient of the shared matrix by its own factor before the two were added.",
-    "weights other": "The weights are not those of one process, where the gradients are {where} than max_norm.",
+    "weights other": "The weights are not those of one process, where the norm of the gradients is {where} than max_norm.",
 }
 
 HINTS = {  # {name: (where to look, which property the right code has)}

@@ -27,12 +27,12 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "calls": (1, "one all-reduce forward, one backward, and nothing between the two layers"),
     },
     "attention": {
-        "pieces": (1, "cut_heads gives each rank the q, k and v of its own heads, and the rows of `out` that belong "
-                      "to them, in memory of their own"),
-        "refused": (1, "heads that do not divide by the ranks are refused with a ValueError"),
-        "values": (1, "attention gives the output of one process, with a mask"),
-        "gradients": (1, "x has the gradient of one process, qkv and out the rank's part of theirs"),
-        "calls": (1, "one all-reduce forward and one backward"),
+        "pieces": (1, "cut_heads returns copies of the q, k and v columns of the rank's own heads, and of the rows of "
+                      "`out` that belong to these heads"),
+        "refused": (1, "cut_heads raises a ValueError if the ranks cannot have equally many heads"),
+        "values": (1, "on each rank, the output is what one process with all heads computes, with a causal mask"),
+        "gradients": (1, "on each rank, x has the gradient of one process, and the rank's pieces of qkv and out have their parts of it"),
+        "calls": (1, "one all-reduce in forward, one in backward, and no other message"),
     },
     "reductions": {
         "forward": (1, "products are those of one process, under all layouts"),
