@@ -188,7 +188,7 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
 # <details><summary>What nn.DataParallel passes on to its threads</summary>
 #
 # It passes on the grad mode and whether autocast is on. However, it does not pass on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch
-# 2.13. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas
+# 2.15. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas
 # use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
