@@ -21,7 +21,7 @@ def test_each_check_has_a_hint_of_two_steps():
 
 
 def test_every_text_can_be_filled_in():
-    given = ("what", "name", "rank", "size", "heads", "way", "got", "needed", "error", "case", "operand", "layout", "mesh", "sizes", "best")
+    given = ("what", "name", "rank", "size", "members", "heads", "way", "got", "needed", "error", "case", "operand", "layout", "mesh", "sizes", "best")
     texts = [text for key, text in MISTAKES.items() if key != "known"]
     assert {field for text in texts for _, field, _, _ in string.Formatter().parse(text) if field} <= set(given)
     assert MISTAKES["no layout"].format().count("{dimension: axis}") == 1
