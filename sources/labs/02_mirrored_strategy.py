@@ -88,10 +88,10 @@ check.by_hand(hand_made_step)
 # %% [markdown]
 # ## 2. Find the bug: a model split by its layers
 #
-# In this exercise the model is split instead of the batch. There are at least as many layers as devices. Device 0 must take the first layers,
-# device 1 the next ones, and so on, with as many layers for each as `np.array_split` gives it. The weights, the forward pass **and** the
-# backward pass of every layer belong on its device. `layer(w, x)` computes a layer, and the backward pass begins with the gradient of the sum of
-# the output's squares.
+# In this exercise the model is split instead of the batch. There are at least as many layers as devices. The first device of the list `devices`
+# must take the first layers, the second device the next ones, and so on, with as many layers for each as `np.array_split` gives it. The check
+# passes the devices in a different order. The weights, the forward pass **and** the backward pass of every layer belong on its device.
+# `layer(w, x)` computes a layer, and the backward pass begins with the gradient of the sum of the output's squares.
 #
 # A colleague wrote the function below. It runs without an error, and a test against one device passes. On four GPUs, however, the last GPU runs
 # out of memory in the backward pass, and a profiler counts more copies between the GPUs than the three that four blocks of layers need in the
@@ -137,7 +137,7 @@ def evidence(split):
     draw = np.random.default_rng(0)
     starts, x = [draw.normal(size=(4, 4)) for _ in range(6)], tf.constant(
         draw.normal(size=(2, 4)))
-    found, alone = split(DEVICES, starts, x, layer), split(
+    found, alone = split(DEVICES, starts, x, layer), faulty_gradients(
         DEVICES[:1], starts, x, lambda w, x: tf.tanh(x @ w))
     print("forward on ", forward)
     print("backward on", [backward.get(i) for i in range(6)])

@@ -181,6 +181,7 @@ MISTAKES = {
     "norm largest": "This is the largest of the stages' norms. Their gradients are parts of one long vector, so the squares are added.",
     "norm square": "This is the square of the norm: take its root.",
     "norm clipped": "This is the norm after clipping. Asked for is the norm before, as `clip_grad_norm_` returns it.",
+    "norm other here": "This is not the norm of all gradients in the pipeline of the ranks {ranks}, although the norm is right in the pipeline of all ranks. Ranks are counted inside the group: use `dist.get_rank(group)`.",
     "norm other": "This is not the norm of all gradients of the network.",
     "weights by own": "This stage has clipped by the norm of its own gradients. One process multiplies all gradients by the same factor.",
     "weights by own or largest": "This stage has clipped by the norm of the gradients that it holds, where one process has the norm of all stages together.",
@@ -195,6 +196,8 @@ MISTAKES = {
     "weights shared mean": "The shared matrix has been updated by the mean of the two ends. Its gradient is a sum, because the loss depends on both uses.",
     "weights shared twice": "The shared matrix has been updated by twice its gradient: is it added up twice?",
     "weights clipped early": "Each end has clipped its gradient of the shared matrix by its own factor before the two were added.",
+    "weights follow": "The weights follow from the norm that the function returned, and that norm is wrong. Repair the criterion above first.",
+    "weights other here": "In the pipeline of the ranks {ranks} the weights are not those of one process, although they are right in the pipeline of all ranks. Ranks are counted inside the group: use `dist.get_rank(group)`.",
     "weights other": "The weights are not those of one process, where the norm of the gradients is {where} than max_norm.",
 }
 

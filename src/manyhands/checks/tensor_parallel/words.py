@@ -59,6 +59,7 @@ _COPY = ("x has only the gradient that came through this rank's part of the weig
 _TIMES = "The gradient of {name} is {size} times too large: it is summed over ranks that all have the whole of it."
 _STRIDES = ("{what}: the numbers lie in another order in memory on one rank than on the others. clone() keeps their "
             "order, and all_reduce adds up memory as it lies. Hand it a contiguous copy.")
+_IN_GROUP = "Ranks are counted inside the group: use dist.get_rank(group) and dist.get_world_size(group)."
 _MEAN = "This is the mean over the ranks. Each has a part of a sum."
 _OWN_G = "This is what this rank alone has. The sum over the ranks is missing: reduce_from."
 
@@ -84,6 +85,7 @@ MISTAKES = {
     "not finite": "{what} gives numbers that are not finite.",
     "rounded": "{what} gives the right numbers with too few digits: is something on the way no float64?",
     "other": "{what} does not give what one process gives.",
+    "other in a group": "{what} does not give what one process gives in the group of the ranks {members}, although it does in the group of all ranks. " + _IN_GROUP,
     "late": "{what} returns before its all-reduce has ended. Wait for what is called with async_op=True.",
     "touched": "{what} has changed {name} itself, which is not its own: others still need it. all_reduce writes into "
                "its tensor, so give it a copy.",
@@ -102,6 +104,9 @@ MISTAKES = {
     "gradient not finite": "The gradient of {name} is not finite.",
     "gradient rounded": "The gradient of {name} has too few right digits: is something on the way no float64?",
     "gradient other": "The gradient of {name} is not that of one process.",
+    "gradient other in a group": "The gradient of {name} is not that of one process in the group of the ranks {members}, "
+                                 "although it is in the group of all ranks. " + _IN_GROUP,
+    "gradient follows": "The gradient of {name} is not that of one process, but the output is wrong, too. Repair the criterion above first.",
     "many": "More is called in {way} than is needed: one all-reduce at most.",
     "few": "There is no all-reduce in {way}.",
     "bytes": "The number of calls in {way} is right, the bytes are too many: it is to be one all_reduce (an all_gather sends more), of "
