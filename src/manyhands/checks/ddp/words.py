@@ -184,8 +184,8 @@ MISTAKES = {
                         "the layers again.",
     "all layers": "The ranks end with different weights, although their learning rates are the same. Every step of every rank must use gradients that are averaged over the ranks.",
     "ranks apart": "The ranks end with different weights, so not all of them can match a single process. Repair the criterion above first.",
-    "no label": "The weights are right as long as each micro-batch has a label, but a micro-batch may have none. Its mean loss is 0 / 0, which is not a number, but the sum of its losses "
-                "is 0. Use the sum.",
+    "no label": "The weights are right as long as each micro-batch has a label, but a micro-batch may have none. Its mean loss is 0 / 0, which is not a number and spoils the loss of the "
+                "epoch. The sum of its losses is 0, so use the sum.",
     "means": "A mean over each micro-batch lets a label of a micro-batch with one label count as much as all labels of a full one. Instead, sum the losses, and divide by the number of "
              "labels in the step.",
     "own labels": "Each rank has divided by the number of its own labels, so a label of a rank with few labels counts more than a label of another rank. Divide by the labels of all "
