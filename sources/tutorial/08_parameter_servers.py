@@ -327,7 +327,7 @@ for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
 #
 # ## An asynchronous server
 #
-# Instead of waiting, an **asynchronous** server changes the weights at every push and answers immediately. Its code has one loop less:
+# Instead of waiting, an **asynchronous** server changes the weights at every push and answers immediately. Its code has one loop fewer:
 
 # %% tags=["setup"]
 # %%px --setup
@@ -509,9 +509,9 @@ print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pu
                          "ParameterServerStrategy, synchronous": theirs}))
 
 # %% [markdown]
-# ## What became of
+# ## What became of the old names
 #
-# Old code and talks show parameter servers as they were in TensorFlow 1. What is left of the old names?
+# Old code and talks show parameter servers as they were in TensorFlow 1. What is left of them?
 
 # %%
 import os
@@ -560,7 +560,7 @@ except ValueError as error:
 # | `tf.contrib.distribute.ParameterServerStrategy` | served Estimator | `tf.distribute.ParameterServerStrategy`, which has the same name but a different programming model |
 # | `MonitoredTrainingSession`, its hooks | started, saved and recovered training | `tf.train.Checkpoint`, `tf.train.CheckpointManager` on the chief (not run here) |
 #
-# The following statements, in our words, have aged as well:
+# Four older statements, in our words, have aged as follows:
 #
 # * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients, because it gives work to the others.
 # * *"All nodes run the same script, which branches by its role."* This is still true, but only one branch contains a program.
