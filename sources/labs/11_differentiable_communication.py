@@ -1,19 +1,19 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Lab: the backward of communication
 #
-# You write the backward of four communication calls, and connect a graph that backward cannot walk through. At the end you can
+# You write the backward of four communication calls, and you connect a graph that backward cannot walk through. At the end, you can
 #
-# * say which call is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function;
-# * send no more than the adjoint needs;
-# * let the backward passes of two ranks go in different orders without a deadlock or swapped gradients;
-# * connect sends and receives so that one `backward()` on each rank reaches everything;
-# * find messages that gloo lets pass and NCCL does not, before there is a GPU.
+# * name the call that is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function.
+# * send no more than the adjoint needs.
+# * let the backward passes of two ranks run in different orders without a deadlock or swapped gradients.
+# * connect sends and receives so that one `backward()` on each rank reaches everything.
+# * find messages that gloo lets pass and NCCL does not, before a GPU is available.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 14.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
+# it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
+# the answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -32,28 +32,28 @@ from manyhands import comm, functions
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-nccl = dist.get_backend() == "nccl"  # gloo's messages take the CPU's tensors only
+nccl = dist.get_backend() == "nccl"  # over gloo, messages take only tensors on the CPU
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
-# In exercises 1 to 3 you use plain `torch.distributed`. All ranks are counted **inside the group**: that is what `group_src`, `group_dst` and
-# `dist.get_rank(group)` are for. The checks use groups of 4, 3 and 2 ranks, and `float64`.
+# In exercises 1 to 3, you use plain `torch.distributed`. All ranks are counted **inside the group**, for which you need `group_src`, `group_dst` and
+# `dist.get_rank(group)`. The checks use groups of 4, 3 and 2 ranks, and `float64`.
 #
 # ## 1. send and recv
 #
-# Forward is given, and so is `post`, which starts to send and does not wait. (Plain `dist.isend` is not enough: the work that it returns, and the tensor, must live until the
-# message has arrived, and backward's own variables end with it.) You write the two backward methods.
+# The forward methods are given, and so is `post`, which starts to send and does not wait. (Plain `dist.isend` is not enough, because the tensor and the work
+# handle that it returns must live until the message has arrived, whereas the local variables of `backward` end with it.) You write the two backward methods.
 #
-# The two ranks may run their backward passes in *different orders*, if there are two messages. So a gradient must leave
-# without waiting for the other side, and must be received by the tag of its message, not by its turn. NCCL has no tags: the check gives this exercise
-# groups of gloo's and tensors on the CPU, also where there are GPUs.
+# If there are two messages, the two ranks may run their backward passes in *different orders*. For this reason, a gradient must be sent without waiting for the
+# other side, and it must be received by the tag of its message rather than by its turn. Since NCCL has no tags, the check gives this exercise gloo groups and
+# tensors on the CPU, even on a machine with GPUs.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What moves in which direction? One gradient (or `None`) for each argument of `forward`. For more, run `hint("11-messages")` in a cell of
-# its own.
+# In which direction does each message move? Return one gradient (or `None`) for each argument of `forward`. For more help, run `hint("11-messages")` in a
+# separate cell.
 # </details>
 
 # %% tags=["setup"]
@@ -61,12 +61,12 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 posted = []
 
 def post(tensor, peer, tag, group):
-    """Start to send a contiguous tensor to rank `peer` of the group; does not wait. What is
-    posted is kept until it has arrived."""
+    """Start to send a contiguous tensor to rank `peer` of the group, without waiting. The
+    tensor is kept until it has arrived."""
     posted.append((dist.isend(tensor, group=group, group_dst=peer, tag=tag), tensor))
 
 def settle():
-    """Wait until all that was posted has arrived. The check calls it after backward."""
+    """Wait until every posted tensor has arrived. The check calls it after backward."""
     for work, _ in posted:
         work.wait()
     posted.clear()
@@ -74,8 +74,8 @@ def settle():
 # %% tags=["solution"] grade_id="messages"
 # %%px --setup
 class Send(torch.autograd.Function):
-    """Send `x` to rank `peer` of `group`, and return a delegate: a zero that stands for
-    what was sent."""
+    """Send `x` to rank `peer` of `group`, and return a delegate, which is a zero that
+    represents what was sent."""
 
     @staticmethod
     def forward(ctx, x, peer, tag, group):
@@ -86,7 +86,7 @@ class Send(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient_of_delegate):
-        """One gradient for each of x, peer, tag, group."""
+        """Return one gradient for each of x, peer, tag, group."""
         ### BEGIN SOLUTION
         gradient = torch.empty(ctx.shape, dtype=ctx.dtype)
         dist.recv(gradient, group=ctx.group, group_src=ctx.peer, tag=ctx.tag)
@@ -96,7 +96,7 @@ class Send(torch.autograd.Function):
 
 class Recv(torch.autograd.Function):
     """Receive a tensor of this shape and dtype from rank `peer` of `group`. `delegate`
-    connects it to what came before on this rank."""
+    connects it to the earlier calls of this rank."""
 
     @staticmethod
     def forward(ctx, delegate, shape, dtype, peer, tag, group):
@@ -107,7 +107,7 @@ class Recv(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        """One gradient for each of delegate, shape, dtype, peer, tag, group."""
+        """Return one gradient for each of delegate, shape, dtype, peer, tag, group."""
         ### BEGIN SOLUTION
         post(gradient.contiguous(), ctx.peer, ctx.tag, ctx.group)
         return torch.zeros((), dtype=gradient.dtype), None, None, None, None, None
@@ -119,24 +119,24 @@ check.messages(cluster, "Send", "Recv")
 # %% [markdown]
 # ## 2. A broadcast
 #
-# All ranks call it. The values of `x` count on the root only; on the others, a tensor of the same shape and dtype makes room. So the gradient
-# of `x` is zero there: nothing depends on it.
+# All ranks call the broadcast, but the values of `x` matter only on the root. On the other ranks, a tensor of the same shape and dtype provides the memory.
+# The gradient of `x` is therefore zero there, because nothing depends on it.
 #
-# The check counts: with `p` ranks and `n` numbers, backward moves `(p - 1) * n` numbers between ranks, over all of them, and no more. A
-# collective that gives the result to those who do not need it moves more. (The counter is unit 04's ledger, which takes one textbook algorithm for each
-# collective.)
+# The check also counts the numbers that move. With `p` ranks and `n` numbers, backward moves `(p - 1) * n` numbers between ranks in total, and no more. A
+# collective that also gives the result to ranks that do not need it moves more. (The counter is the ledger from unit 04, which assumes one textbook algorithm
+# for each collective.)
 #
 # *Difficulty ●○○, 7 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Column `root` of the matrix of a broadcast is all ones. What is row `root` of its transpose? For more, `hint("11-broadcast")`.
+# Column `root` of the matrix of a broadcast is all ones. What is row `root` of its transpose? For more help, run `hint("11-broadcast")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="broadcast"
 # %%px --setup
 class Bcast(torch.autograd.Function):
-    """The root's `x`, on every rank of the group."""
+    """Copy the root's `x` to every rank of the group."""
 
     @staticmethod
     def forward(ctx, x, root, group):
@@ -147,7 +147,7 @@ class Bcast(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        """One gradient for each of x, root, group."""
+        """Return one gradient for each of x, root, group."""
         ### BEGIN SOLUTION
         total = gradient.clone(memory_format=torch.contiguous_format)
         dist.reduce(total, group=ctx.group, group_dst=ctx.root)
@@ -161,23 +161,23 @@ check.broadcast(cluster, "Bcast")
 # %% [markdown]
 # ## 3. An allgather
 #
-# Each rank puts in one piece, and gets the pieces of all, as a tuple in the order of the ranks. All pieces have the same shape. Backward gets one
-# gradient for each piece of the tuple; autograd fills in zeros for pieces that were not used.
+# Each rank puts in one piece and gets the pieces of all ranks, as a tuple in the order of the ranks. All pieces have the same shape. Backward gets one gradient
+# for each piece of the tuple, and autograd fills in zeros for pieces that were not used.
 #
-# Here too the check counts: `p * (p - 1) * n` numbers in all, for pieces of `n` numbers. To gather all gradients on all ranks would move `p` times as
-# many.
+# Here, too, the check counts, and it allows `p * (p - 1) * n` numbers in all for pieces of `n` numbers. If you gathered all gradients on all ranks, `p` times
+# as many numbers would move.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Who holds gradients of *your* piece? And of whose pieces do *you* hold gradients? For more, `hint("11-allgather")`.
+# Which ranks hold gradients of *your* piece? Of whose pieces do *you* hold gradients? For more help, run `hint("11-allgather")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="allgather"
 # %%px --setup
 class Allgather(torch.autograd.Function):
-    """The pieces of all ranks of the group, on every rank: a tuple."""
+    """Give every rank of the group the pieces of all ranks, as a tuple."""
 
     @staticmethod
     def forward(ctx, x, group):
@@ -189,8 +189,8 @@ class Allgather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *gradients):
-        """One gradient for each of x, group. `gradients[r]` belongs to the piece of rank
-        r."""
+        """Return one gradient for each of x, group. `gradients[r]` belongs to the piece of
+        rank r."""
         ### BEGIN SOLUTION
         outgoing = torch.stack(gradients)
         incoming = torch.empty_like(outgoing)
@@ -204,29 +204,31 @@ check.allgather(cluster, "Allgather")
 # %% [markdown]
 # ## 4. Connect the graph
 #
-# From here on you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where backward passes
+# From here on, you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where backward passes
 # through.
 #
-# `round_trip` is the tutorial's *there and back*, for any number of ranks. Written without delegates it gives the right values. In backward, rank 0's `stage`
-# gets no gradient, and the rank that sends it an error. A `recv` takes the delegate as `delegate_variable`.
+# `round_trip` is *There and back* from the tutorial, for any number of ranks. If you write it without delegates, it returns the right values. In backward,
+# however, rank 0's `stage` gets no gradient, and the rank that sends the gradient gets an error. A `recv` takes the delegate as `delegate_variable`.
 #
-# In `fan_out` rank 0 has several sends and a loss of its own. Its single `backward()` must reach all of them. `pseudo_connect` returns a tuple: unpack it.
+# In `fan_out`, rank 0 has several sends and its own loss, and its single `backward()` must reach all of them. Since `pseudo_connect` returns a tuple, you have
+# to unpack it.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Draw rank 0's graph. From the tensor that you return, can backward walk to every send? For more, `hint("11-connect")`.
+# Draw rank 0's graph. From the tensor that you return, can backward walk to every send? For more help, run `hint("11-connect")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="connect"
 # %%px --setup
 def round_trip(c, x, stage, last):
-    """Rank 0 sends stage(x) to rank 1; each other rank sends stage(what came) to the next
-    one, the last one to rank 0, which applies `last`.
+    """Send stage(x) from rank 0 around the ring. Each other rank applies its `stage` to the
+    tensor that it receives and sends the result to the next rank, and the last rank sends
+    it to rank 0, which applies `last`.
 
-    Returns what this rank calls backward() on: rank 0 the result, the others a delegate.
-    `x` and `last` count on rank 0 only.
+    Return the tensor on which this rank calls backward(), which is the result on rank 0 and
+    a delegate on the others. `x` and `last` are used only on rank 0.
     """
     ### BEGIN SOLUTION
     following, previous = (c.rank + 1) % c.size, (c.rank - 1) % c.size
@@ -238,9 +240,11 @@ def round_trip(c, x, stage, last):
 
 
 def fan_out(c, pieces, own_loss):
-    """Rank 0 sends pieces[r] to each other rank r. Returns on rank 0 a loss with the value
-    of `own_loss` whose backward reaches every send too; on the others, the piece that came.
-    `pieces` and `own_loss` count on rank 0 only.
+    """Send pieces[r] from rank 0 to each other rank r.
+
+    Return on rank 0 a loss with the value of `own_loss` whose backward also reaches every
+    send, and on the others the piece that they received. `pieces` and `own_loss` are used
+    only on rank 0.
     """
     ### BEGIN SOLUTION
     if c.rank > 0:
@@ -257,13 +261,14 @@ check.connect(cluster, "round_trip", "fan_out")
 # %% [markdown]
 # ## 5. A ring that NCCL runs too
 #
-# `shift` works here. gloo's `isend` returns at once; with NCCL, the two sides of a connection meet at its first use. `--rehearse` plays what the ranks asked of
-# `torch.distributed` by NCCL's rules, on the CPU. (Where each rank has a GPU of its own, the cell does hang: the cluster says who waits for whom, and heals.)
+# `shift` works here, because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
+# option `--rehearse` runs on the CPU, and replays by NCCL's rules what the ranks asked of `torch.distributed`. (If each rank has a separate GPU, the cell does
+# hang. The cluster then reports which rank is waiting for which, and heals.)
 
 # %%
 # %%px --setup
 def shift(x, group=None):
-    """Send `x` to the next rank of the group's ring; returns what the rank before has
+    """Send `x` to the next rank of the group's ring, and return what the previous rank has
     sent."""
     me, size = dist.get_rank(group), dist.get_world_size(group)
     came = torch.empty_like(x)
@@ -277,19 +282,19 @@ def shift(x, group=None):
 print(shift(torch.full((2,), float(dist.get_rank()), device=device)).tolist())
 
 # %% [markdown]
-# Write it so that a rehearsal finds nothing: still one message from each rank to the next, no collective.
+# Write `ring_shift` so that a rehearsal finds nothing. As before, each rank sends one message to the next rank, and there is no collective.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Read what the rehearsal says under *What to do*. For more, `hint("11-ring")`.
+# Read what the rehearsal prints under *What to do*. For more help, run `hint("11-ring")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="ring"
 # %%px --setup
 def ring_shift(x, group=None):
-    """As `shift`, and NCCL runs it too."""
+    """Do the same as `shift`, so that NCCL runs it, too."""
     ### BEGIN SOLUTION
     me, size = dist.get_rank(group), dist.get_world_size(group)
     came = torch.empty_like(x)
@@ -306,8 +311,8 @@ check.ring(cluster, "ring_shift")
 # %% [markdown]
 # ## All together
 #
-# A network of four hidden layers, one on each rank, learns to add up its four inputs. Your `round_trip` carries activations and gradients. Not graded: it
-# works when your piece does.
+# A network of four hidden layers, one on each rank, learns to add up its four inputs. Your `round_trip` carries activations and gradients. This part is not
+# graded, and it works when your function does.
 
 # %%
 # %%px
@@ -335,8 +340,9 @@ c.close()
 # %% [markdown]
 # ## Where to go on
 #
-# * `functions` in the package: the same calls for any shapes, several tensors at once, and with time-outs that say who waits for whom.
-# * Unit 12 splits an encoder and a decoder over ranks with them; unit 13 a convolution, where an allgather and its backward do the work.
+# * The module `functions` of the package has the same calls for any shapes and for several tensors at once, with timeouts that report which rank waits for
+#   which.
+# * Unit 12 uses them to split an encoder and a decoder over ranks. Unit 13 splits a convolution, where an allgather and its backward do the work.
 # * T. Akiba, K. Fukuda, S. Suzuki 2017, [ChainerMN: Scalable Distributed Deep Learning Framework](https://arxiv.org/abs/1710.11351).
 
 # %%

@@ -1,21 +1,22 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
-# When a model is spread over ranks, forward sends activations, and backward must send gradients. This notebook takes that apart. At the end you can
+# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook takes that apart. At the end,
+# you can
 #
-# * write a communication call as a matrix over all ranks' data, and read its backward off the transpose;
-# * write `send` and `recv` as autograd functions, and say what a *delegate variable* is for;
-# * explain a deadlock by the graph that backward could not walk through, and cure it;
-# * say why a loss that is computed on N ranks gives N times the gradient;
+# * write a communication call as a matrix over the data of all ranks, and read its backward off the transpose.
+# * write `send` and `recv` as autograd functions, and explain what a *delegate variable* is for.
+# * explain a deadlock by the graph that the backward pass could not walk through, and repair it.
+# * explain why a loss that is computed on N ranks gives N times the gradient.
 # * send tokens to experts on other ranks, as a mixture of experts does, and bring all gradients back.
 #
-# **Before:** you can train a model in PyTorch, and know what a broadcast is. **Minutes:** 45. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and you know what a broadcast is. **Minutes:** 45. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed, and it will be.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
+# healed. In this unit, it will have to be.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -37,13 +38,14 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## A call is a matrix
 #
-# The calls of this unit move numbers and add numbers, no more. (An all-reduce can also take a maximum or a product.) So over the data of *all* ranks
-# together such a call is a linear map, and a linear map is a matrix. We can measure it: rank `j` starts with 1, all others with 0; what everyone holds afterwards is column `j`.
+# The calls of this unit only move numbers and add numbers. (An all-reduce can also take a maximum or a product.) Over the data of *all* ranks together, such a
+# call is therefore a linear map, and a linear map is a matrix. We can measure it if rank `j` starts with 1 and all others start with 0. What the ranks hold
+# afterwards is column `j`.
 
 # %% tags=["setup"]
 # %%px --setup
 def everywhere(x):
-    """The one-dimensional tensors of all ranks, one after the other."""
+    """Join the one-dimensional tensors of all ranks, in the order of the ranks."""
     parts = [torch.empty_like(x) for _ in range(world_size)]
     dist.all_gather(parts, x)
     return torch.cat(parts)
@@ -68,19 +70,19 @@ A = matrix_of(broadcast_from_1)
 show("A: a broadcast from rank 1", A)
 
 # %% [markdown]
-# Row `i` says what rank `i` holds afterwards: 1 times the number of rank 1, and 0 times all others.
+# Row `i` describes what rank `i` holds afterwards, which is 1 times the number of rank 1, and 0 times the numbers of all others.
 #
-# Now let a loss $L$ depend on all outputs $y = A x$. Write $\bar y_i = \partial L / \partial y_i$ for the gradient that rank `i` has at its output.
-# The chain rule says what the gradient at the inputs is:
+# Now let a loss $L$ depend on all outputs $y = A x$. Write $\bar y_i = \partial L / \partial y_i$ for the gradient that rank `i` has at its output. The chain
+# rule gives the gradient at the inputs:
 #
 # $$ \bar x_j = \sum_i \frac{\partial y_i}{\partial x_j} \bar y_i = \sum_i A_{ij} \, \bar y_i, \qquad \text{that is} \quad \bar x = A^{\mathsf T} \bar y . $$
 #
-# **Backward is the transpose**, also called the *adjoint*. It is the matrix of another communication call, with the arrows turned round.
+# **Backward is the transpose**, which is also called the *adjoint*. It is the matrix of a different communication call, in which all arrows are reversed.
 #
-# **Predict.** Which call has the matrix $A^{\mathsf T}$? Who gets what?
+# **Predict.** Which call has the matrix $A^{\mathsf T}$? What does each rank receive in that call?
 
 # %%
-predict("11-transpose", "Which call has the transpose of A, the broadcast from rank 1?",
+predict("11-transpose", "Which call has the transposed matrix of a broadcast from rank 1?",
         ["a broadcast from rank 1", "a scatter from rank 1", "a sum at rank 1",
          "a sum at every rank"])
 
@@ -102,25 +104,29 @@ settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Row 1 of the transpose has a 1 in each column: rank 1, the root, gets the *sum* of all ranks' gradients. The other rows are zero: what the others had
-# put in was overwritten, so nothing depends on it. One number that was used in four places collects the gradients of four places. It is the same in one
-# process: use a variable four times, and its gradient is a sum of four terms.
+# Row 1 of the transpose has a 1 in each column, so rank 1, the root, gets the *sum* of all ranks' gradients. The other rows are zero, because the values that
+# the other ranks had put in were overwritten and nothing depends on them. A number that was used in four places collects the gradients of all four. The same
+# happens in a single process. If you use a variable four times, its gradient is a sum of four terms.
 # </details>
 #
-# All others follow in the same way:
+# The backward of every other call follows in the same way:
 #
-# * *send and recv:* a number moves from one rank to another. Transposed: the gradient moves back.
-# * *gather:* pieces of all ranks stand in a row at the root. Transposed: the root gives each rank the gradient of its piece, a **scatter**. And the other way round.
-# * *allgather:* each rank's piece is copied to all. Transposed: each rank gets, from all, the gradients of its own piece (an all-to-all), and **sums** them: together a *reduce-scatter*.
-# * *alltoall:* what rank `i` has for rank `j` goes there. Transposed: rank `j` sends the gradient of it back to `i`, an **alltoall** again.
-# * *allreduce* (sum): each output is the sum of all inputs. The matrix is all ones, and its own transpose: backward **sums** the gradients, on all ranks.
+# * *send and recv:* a number moves from one rank to another. In the transposed call, the gradient moves back.
+# * *gather:* the root holds the pieces of all ranks in a row. In the transposed call, the root gives each rank the gradient of its piece, which is a
+#   **scatter**. Conversely, the backward of a scatter is a gather.
+# * *allgather:* each rank's piece is copied to all ranks. In the transposed call, each rank gets the gradients of its own piece from all ranks (an all-to-all)
+#   and **sums** them. Together, these two steps are a *reduce-scatter*.
+# * *alltoall:* rank `i` sends each rank `j` the piece that is meant for it. In the transposed call, rank `j` sends the gradient of that piece back to `i`,
+#   which is an **alltoall** again.
+# * *allreduce* (sum): each output is the sum of all inputs. The matrix is all ones and equals its transpose, so the backward pass **sums** the gradients, on
+#   all ranks.
 
 # %% [markdown]
 # ## send and recv, written out
 #
-# For autograd, a call and its backward are two methods of one `Function`. PyTorch calls `backward` with the gradient of each output, and wants one
-# gradient for each input of `forward`, `None` where there is none to be had. A *tag* tells the messages between two ranks apart. NCCL has no tags: so these
-# messages go through a group of gloo's, on the CPU, also where there are GPUs.
+# For autograd, a call and its backward are two methods of one `Function`. PyTorch calls `backward` with the gradient of each output and expects one gradient
+# for each input of `forward`, or `None` for an input that has no gradient. A *tag* tells the messages between two ranks apart. Since NCCL has no tags, these
+# messages go through a gloo group on the CPU, even on a machine with GPUs.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -133,7 +139,7 @@ class Send(torch.autograd.Function):
     def forward(ctx, x, peer, tag):
         ctx.peer, ctx.tag, ctx.shape = peer, tag, x.shape
         dist.send(x.detach(), dst=peer, tag=tag, group=messages)
-        return torch.zeros(())  # the delegate: see below
+        return torch.zeros(())  # the delegate, which is explained below
 
     @staticmethod
     def backward(ctx, _):
@@ -142,12 +148,12 @@ class Send(torch.autograd.Function):
         return gradient, None, None
 
 # %% [markdown]
-# `Send` has a problem: what should it *return*? The data has gone to another rank. But `backward` is called only if something depends on an output. So
-# it returns a zero that stands for what was sent, and which we can hand on. ChainerMN calls it the **delegate variable**.
+# `Send` has a problem, because it is not clear what it should *return*. The data has gone to another rank, but autograd calls `backward` only if something
+# depends on an output. `Send` therefore returns a zero that represents what was sent, and that we can hand on. ChainerMN calls it the **delegate variable**.
 #
-# `Recv` has the opposite problem: nothing on this rank goes *in*, and autograd records only functions with an input that requires a gradient:
-# `torch.zeros(2).exp().grad_fn` is `None`, that of `torch.zeros(2, requires_grad=True).exp()` is an `ExpBackward0`. So `Recv` takes one: a delegate, or a
-# zero made for the purpose.
+# `Recv` has the opposite problem, because nothing on this rank goes *in*. Autograd records only functions with an input that requires a gradient. For example,
+# `torch.zeros(2).exp().grad_fn` is `None`, whereas `torch.zeros(2, requires_grad=True).exp().grad_fn` is an `ExpBackward0`. For this reason, `Recv` takes such
+# an input, which is a delegate or a zero made for the purpose.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -168,13 +174,13 @@ def nothing():
     return torch.zeros((), requires_grad=True)
 
 # %% [markdown]
-# Is each backward the transpose of its forward? There is a test that needs no matrix, and no gradient check by small steps. For all $x$ and
-# $\bar y$, the two sides of
+# Is each backward the transpose of its forward? You can test this without a matrix, and without a gradient check by small steps. For all $x$ and $\bar y$, the
+# two sides of
 #
 # $$ \langle A x, \bar y \rangle = \langle x, A^{\mathsf T} \bar y \rangle $$
 #
-# must be the same number. On the left what forward made, on the right what backward made; each product is summed over all ranks. With whole
-# numbers they must be equal to the last bit. Rank 0 sends three numbers to rank 1:
+# must be the same number. The left side uses what forward computed, the right side uses what backward computed, and each product is summed over all ranks. With
+# whole numbers, the two sides must be equal to the last bit. In the next cell, rank 0 sends three numbers to rank 1.
 
 # %%
 # %%px --ranks 0,1
@@ -191,8 +197,8 @@ else:
 # %% [markdown]
 # ## There and back
 #
-# Now a model on two ranks: rank 0 multiplies by `w0` and sends; rank 1 multiplies by `w1` and sends back; rank 0 multiplies by `w2`. With one
-# number in place of each layer, $y = w_2 w_1 w_0 x = 7 \cdot 5 \cdot 3 \cdot 2 = 210$, and
+# We now put a model on two ranks. Rank 0 multiplies by `w0` and sends the result, rank 1 multiplies by `w1` and sends its result back, and rank 0 multiplies by
+# `w2`. With a single number instead of each layer, $y = w_2 w_1 w_0 x = 7 \cdot 5 \cdot 3 \cdot 2 = 210$, and a single process computes these gradients:
 
 # %% tags=["setup"]
 # %%px --setup
@@ -205,13 +211,14 @@ y.backward()
 print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 
 # %% [markdown]
-# Now the same on two ranks. The graph of each rank is what its forward has run, messages included; Chainer called this *define-by-run*. `connect` says whether rank 0 hands the delegate of its `Send` to its `Recv`.
+# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, messages included, which Chainer called
+# *define-by-run*. The argument `connect` decides whether rank 0 hands the delegate of its `Send` to its `Recv`.
 
 # %% tags=["setup"]
 # %%px --setup
 def there_and_back(connect):
-    """Returns what backward starts from, the rank's send delegate, and its parameters by
-    name."""
+    """Return what backward starts from, the delegate of the rank's send, and its parameters
+    by name."""
     w0, w1, w2 = parameters()
     if rank == 0:
         delegate = Send.apply(w0 * 2, 1, 0)
@@ -222,13 +229,13 @@ def there_and_back(connect):
     return delegate, delegate, {"w1": w1}
 
 # %% [markdown]
-# Rank 1 has no output but its delegate, so that is where its backward starts.
+# Rank 1 has no output but its delegate, so its backward pass starts there.
 #
-# **Predict.** Without the delegate (`connect=False`), where does rank 0's backward go, from `y`? What will rank 1 wait for? In two steps of
-# training, who is stuck where?
+# **Predict.** If rank 0 does not use the delegate (`connect=False`), which part of its graph does its backward pass reach from `y`? What will rank 1 wait for?
+# In a training loop of two steps, which rank is stuck, and in which call?
 
 # %%
-predict("11-delegate", "Two steps without the delegate: who waits for whom?",
+predict("11-delegate", "In two steps without the delegate, which rank waits for which?",
         ["0 for 1", "1 for 0", "each for the other", "nobody: one gradient is missing"])
 
 # %% tags=["raises-exception"]
@@ -251,28 +258,32 @@ settle("11-delegate", waits)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Rank 0's backward walks from `y` through `Recv` (which sends the gradient of `z` to rank 1) and ends there, at the zero that was made for the purpose. It
-# never meets `Send`, so it never receives what rank 1 sends back. For rank 0 step 0 is done, and it goes on to step 1, where it sends. Rank 1 is still in
-# backward, where it sends too. Each waits for the other to receive: a circle, a deadlock. (The report sees only the calls, and advises another order. That
-# would not help here: rank 0 would still never come to receive the gradient.)
+# Rank 0's backward pass walks from `y` through `Recv`, which sends the gradient of `z` to rank 1, and ends at the zero that was made for the purpose. It never
+# meets `Send`, so it never receives the gradient that rank 1 sends back. For rank 0, step 0 is done, so it goes on to step 1, where it sends. Meanwhile, rank 1
+# is still in the backward pass, where it sends, too. Each waits for the other to receive, and this circle is a deadlock. (The report sees only the calls, and
+# therefore advises a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
 #
-# With one step only, rank 1 would wait for a rank that has finished. If the library keeps a copy of small messages and lets the sender go on, nobody would
-# wait at all: `w0` would just never learn.
+# With only one step, rank 1 would wait for a rank that has finished. If the library keeps a copy of small messages and lets the sender go on, no rank would
+# wait at all, but `w0` would never learn.
 # </details>
 #
-# Why not `dist.isend`, which does not wait? Then nobody would hang here, and `w0` would still never learn. And what `isend` returns, and the tensor, must be kept until the
-# message has arrived, while backward's own variables are gone when it returns. (In the lab, a list keeps them.)
+# <details><summary>Why not isend, which does not wait?</summary>
+#
+# With `dist.isend`, no rank would hang here, but `w0` would still never learn. Moreover, the tensor and the object that `isend` returns must be kept until the
+# message has arrived, whereas the local variables of `backward` are lost when it returns. (In the lab, a list keeps them.)
+# </details>
 
 # %% [markdown]
-# > **On GPUs.** NCCL drops the tag: the i-th send to a rank meets its i-th receive. Only the order pairs messages, and where two backward passes run in different orders,
-# > gradients are swapped. Calls return when they are enqueued: the deadlock above would show at a later line, the first that needs a result (`item()`, `print`), and after
-# > ten minutes a watchdog ends the process. Two messages in opposite directions may hang even with `isend`: start them together, with `dist.batch_isend_irecv`.
+# > **On GPUs.** NCCL drops the tag, so the i-th send to a rank meets its i-th receive. Only the order pairs messages, and if two backward passes run in
+# > different orders, gradients are swapped. Calls return when they are enqueued, so the deadlock above would appear at a later line, the first that needs a
+# > result (`item()`, `print`), and after ten minutes a watchdog would end the process. Two messages in opposite directions may hang even with `isend`. To avoid
+# > this, start them together with `dist.batch_isend_irecv`.
 
 # %% [markdown]
 # ## The picture: what backward can reach
 #
-# The cluster has healed itself. Let us look at the graphs that autograd has recorded, without starting backward. `walk` follows `grad_fn` from a tensor to
-# all that it was made from.
+# Now that the cluster has healed itself, we look at the graphs that autograd has recorded, without starting a backward pass. The function `walk` follows
+# `grad_fn` from a tensor to everything that it was made from.
 
 # %%
 # %%px
@@ -295,13 +306,14 @@ graph.graph(pictures)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Each lane is a rank's own graph, forward from left to right. Backward starts at the box on the right and goes along the arrows. Thick arrows are gradients
-# that travel to another rank. Above, rank 0's backward ends at the zero (`leaf`) that its `recv` was given. The pale boxes are never reached, and rank 1's gradient
-# (dotted, with a cross) is sent to nobody. Below, the dashed arrow is the delegate: now there is a way from `recv` back to `send`. No data flows along it; it only
-# says *go on there*.
+# Each lane is the graph of one rank, with the forward pass from left to right. The backward pass starts at the box on the right and follows the arrows. Thick
+# arrows are gradients that travel to the other rank. In the upper picture, rank 0's backward pass ends at the zero (`leaf`) that its `recv` was given. It never
+# reaches the pale boxes, and the gradient that rank 1 sends (dotted, with a cross) is never received. In the lower picture, the dashed arrow is the delegate,
+# which opens a way from `recv` back to `send`. No data flows along it, because it only tells autograd where to go on.
 # </details>
 #
-# **On each rank, one backward must reach every send.** The forward pass does not care, so nothing warns you until backward. With the delegate:
+# **On each rank, one backward must reach every send.** The forward pass does not depend on this, so nothing warns you before the backward pass. With the
+# delegate, both steps run:
 
 # %%
 # %%px --ranks 0,1
@@ -311,13 +323,13 @@ for step in range(2):
 print({name: w.grad.item() for name, w in named.items()})
 
 # %% [markdown]
-# The same gradients as in one process: 70, 42 and 30.
+# These are the gradients that the single process computed, namely 70, 42 and 30.
 #
 # ## The package's functions
 #
-# From here on we use the package's versions. They work on a *communicator* `c`, find out shapes and dtypes by themselves, give each message an identity of
-# its own (so gradients cannot be swapped, whatever the order of backward), and they have a time-out. They are called as in
-# ChainerMN, so programs written for it need little change. *There and back* on rank 0 is now `phi = functions.send(w0 * 2, c, rank=1)`, then
+# From here on, we use the functions of the package. They work on a *communicator* `c`, find out shapes and dtypes by themselves, and have a timeout. They also
+# give each message a separate identity, so that gradients cannot be swapped, whatever the order of the backward passes. Since they are called as in ChainerMN,
+# programs written for it need little change. Rank 0's part of *There and back* is now `phi = functions.send(w0 * 2, c, rank=1)`, followed by
 # `z = functions.recv(c, rank=1, delegate_variable=phi)`.
 
 # %% tags=["setup"]
@@ -328,13 +340,14 @@ c = comm.create_communicator(timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
-# Is each of them right? We measure both matrices of each call, forward from inputs and backward from gradients that are 0 but for a single 1. Then we compare.
+# Is each of these functions right? We measure both matrices of each call and compare them. The forward matrix comes from inputs that are 0 except for a single
+# 1, and the backward matrix from gradients of the same form.
 
 # %% tags=["setup"]
 # %%px --setup
 def unit(n, place):
-    """This rank's `n` numbers, of all ranks' numbers in a row: all are 0 but the one at
-    `place`."""
+    """Return this rank's `n` numbers. If the numbers of all ranks are put in a row, all of
+    them are 0 except the one at `place`."""
     before = sum(c.allgather_obj(n)[:rank])
     return [torch.tensor(float(before + i == place), device=device, requires_grad=True)
             for i in range(n)]
@@ -357,12 +370,12 @@ def backward_matrix(call, n, outputs):
     return torch.tensor(columns).T.int()
 
 # %% [markdown]
-# `n` numbers go in on each rank, and a list of numbers comes out. For a `send` it holds the delegate. So it does for a `gather` on all ranks but the root:
-# 4 numbers at the root and 3 delegates make 7.
+# Each rank puts `n` numbers into a call, and a list of numbers comes out. For a `send`, this list holds the delegate. The same is true for a `gather` on all
+# ranks except the root, so 4 numbers at the root and 3 delegates make 7.
 
 # %% tags=["setup"]
 # %%px --setup
-def to_and_fro(xs):  # in each pair, its rank 0 sends
+def to_and_fro(xs):  # rank 0 of each pair sends
     return [functions.send(xs[0], pair, rank=1) if pair.rank == 0
             else functions.recv(pair, rank=0)]
 
@@ -388,27 +401,29 @@ for name, (call, n) in calls.items():
               f"added in one place: {B.sum(1).max()}")
 
 # %% [markdown]
-# The last column is the largest number of ones in a row of the transpose: how many gradients meet in one place. So the table is
+# The last column is the largest number of ones in a row of the transpose, which is the number of gradients that meet in one place. As a result, we get the
+# following table.
 #
 # | forward | backward | does it add? |
 # |---|---|---|
 # | send | recv | no |
 # | recv | send | no |
-# | bcast | reduce: to the root, **and sum** | yes |
+# | bcast | reduce to the root, **which sums** | yes |
 # | gather | scatter | no |
 # | scatter | gather | no |
-# | allgather | reduce-scatter: alltoall, **and sum** | yes |
+# | allgather | reduce-scatter, an alltoall **and a sum** | yes |
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
-# PyTorch has some of them itself, without send and recv: `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the root a gradient of zero in a group in which the root's number differs from its number in the world; 2.15 has corrected this.) Five of its nine calls are deprecated, in favour of
-# `torch.distributed._functional_collectives`. There all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same backward. Its `broadcast` has none yet: a warning, and each rank keeps
-# its own gradient, where the root should get the sum.
+# PyTorch has some of them itself, but not send and recv, in `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the
+# root a gradient of zero in a group in which the root's number differs from its number in the world; 2.15 has corrected this.) Five of its nine calls are
+# deprecated, in favour of `torch.distributed._functional_collectives`. There, all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same
+# backward. However, its `broadcast` does not have one yet. It gives a warning, and each rank keeps its own gradient, although the root should get the sum.
 #
 # ## A model with calls in it
 #
-# The article that introduces ChainerMN's functions begins with a model of a broadcast, a convolution, a ReLU and a gather. Here each rank has a convolution of its own, and
-# the root a loss of what it gathers. One process has the image and all four convolutions.
+# The article that introduces ChainerMN's functions begins with a model that consists of a broadcast, a convolution, a ReLU and a gather. Here, each rank has
+# its own convolution, and the root computes a loss from what it gathers. For comparison, a single process has the image and all four convolutions.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -436,10 +451,11 @@ if rank == 0:
 print("gradients of one process, to 1e-12:", right)
 
 # %% [markdown]
-# The image's gradient is the sum of what four ranks sent back: that is `bcast`'s backward.
+# The image's gradient is the sum of what four ranks sent back, because that is the backward of `bcast`.
 #
-# Data parallelism is such a model too: the weights are broadcast, the losses averaged. ChainerMN has it in one line around an optimiser, and so has this package. Its
-# first `update` only copies rank 0's weights to all; from the second on it averages gradients. Each rank `r` wants its weight at `r`, so the mean wants 1.5:
+# Data parallelism is such a model too, since the weights are broadcast and the losses are averaged. ChainerMN provides it as one line around an optimiser, and
+# so does this package. Its first `update` only copies rank 0's weights to all ranks, and from the second `update` on, it averages gradients. In the next cell,
+# the loss of each rank `r` pulls the weight towards `r`, so the mean of the losses pulls it towards 1.5.
 
 # %%
 # %%px
@@ -452,20 +468,19 @@ for step in range(3):
     print(weight.item(), end=" ")
 
 # %% [markdown]
-# 0, then half of the way to 1.5 in each step, on all ranks.
+# The weight is 0 first, and then it moves half of the way to 1.5 in each step, on all ranks.
 #
 # ## Two wrong rows
 #
-# The same article, on the blog of Preferred Networks, has such a table too. Five of its seven rows are the ones above. The
-# other two are
+# The same article, on the blog of Preferred Networks, also has such a table. Five of its seven rows agree with the rows above. The other two are
 #
 # | forward | backward |
 # |---|---|
 # | bcast | allgather |
 # | allgather | allgather |
 #
-# A gather puts numbers side by side, and adds none. But `backward` must return *one* gradient for `x`. Take the rows literally, and it can only pick one of
-# those that it has gathered: its own, say.
+# A gather puts numbers next to each other and adds none of them. However, `backward` must return *one* gradient for `x`. If you take these rows literally, it
+# can only pick one of the gradients that it has gathered, for example its own.
 
 # %%
 # %%px
@@ -492,13 +507,14 @@ class AllgatherByTheTable(torch.autograd.Function):
         return gathered[rank]
 
 # %% [markdown]
-# **Predict.** Rank `r` holds `x = r + 1`, and each output has the gradient `r + 1`. What are $\langle A x, \bar y \rangle$ and $\langle x, B \bar y \rangle$ for
-# the broadcast from rank 1, with the right backward and with the table's?
+# **Predict.** Rank `r` holds `x = r + 1`, and each output has the gradient `r + 1`. For the broadcast from rank 1, what are $\langle A x, \bar y \rangle$ and
+# $\langle x, B \bar y \rangle$, first with the right backward and then with the table's backward?
 
 # %%
-predict("11-adjoint", "The broadcast with the right backward: what is the second product?")
+predict("11-adjoint",
+        "What is the second product of the broadcast with the right backward?")
 predict("11-by-the-table",
-        "The broadcast with the table's backward: what is the second product?")
+        "What is the second product of the broadcast with the table's backward?")
 
 # %%
 # %%px
@@ -529,21 +545,24 @@ settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Broadcast: everyone holds 2, the gradients are 1, 2, 3, 4: 2 + 4 + 6 + 8 = 20, and right is 2 times their sum. The table's backward gives rank 1 its own gradient
-# only: 2 times 2. Allgather: rank `r` has all of 1, 2, 3, 4 with the gradient `r + 1`: (1 + 2 + 3 + 4)(1 + 2 + 3 + 4) = 100; without the sum, 1 + 4 + 9 + 16 = 30.
+# After the broadcast, every rank holds 2, and the gradients are 1, 2, 3 and 4. The first product is therefore 2 + 4 + 6 + 8 = 20. The right backward gives rank
+# 1 the sum of the gradients, so the second product is 2 times this sum, which is also 20. The table's backward gives rank 1 only its own gradient, so the
+# product is 2 times 2. In the allgather, rank `r` has all of 1, 2, 3, 4 with the gradient `r + 1`, which makes (1 + 2 + 3 + 4)(1 + 2 + 3 + 4) = 100, whereas
+# without the sum, it is 1 + 4 + 9 + 16 = 30.
 #
-# Both rows lose the sum. The article's own text says it rightly (the gradients are all-reduced to the master), and ChainerMN's code sums.
+# Both rows lose the sum. The text of the same article has it right (the gradients are all-reduced to the master), and ChainerMN's code sums, too.
 # </details>
 #
 # ## N times the gradient
 #
-# `allgather` gives all ranks the same numbers, so all can compute the same loss. They do so here, and each calls `backward()`. One process with all four weights
-# would get the gradient $2 w$, that is 2, 4, 6 and 8.
+# Since `allgather` gives all ranks the same numbers, all ranks can compute the same loss. In the next cells they do so, and each rank calls `backward()`. A
+# single process with all four weights would get the gradient $2 w$, which is 2, 4, 6 and 8.
 #
-# **Predict.** What do the ranks get?
+# **Predict.** How many times larger is the gradient that each rank gets?
 
 # %%
-predict("11-times", "All compute the same loss: how many times one process's gradient?",
+predict("11-times",
+        "By what factor is each gradient too large if 4 ranks compute the same loss?",
         unit="times")
 
 # %%
@@ -563,20 +582,22 @@ settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Backward is the adjoint of what *all* ranks computed together, and they computed four losses. So it is the gradient of the sum of four equal losses: four times as
-# large. That is no mistake of `allgather`, and nothing inside it should divide. *You* know that the four losses are one: divide where you compute it,
-# or let one rank's count.
+# Backward is the adjoint of what *all* ranks computed together, and they computed four losses. The result is therefore the gradient of the sum of four equal
+# losses, which is four times as large. This is not a bug of `allgather`, and no code inside it should divide. Only *you* know that the four losses are the same
+# loss. Either divide where you compute it, or let only one rank's loss count.
 # </details>
 #
 # ## Two sends: pseudo_connect
 #
-# A rank that sends twice has two delegates, and one `backward()` must reach both. `pseudo_connect(delegate, y)` returns `y` with an additional edge to the delegate:
-# the value is that of `y`, and backward goes to both. It joins two delegates to one, or a delegate to a loss. What it returns is a *tuple*, here of one tensor, which
-# has a `backward()` of its own; to go on computing, unpack it: `y, = pseudo_connect(delegate, y)`.
+# A rank that sends twice has two delegates, and one `backward()` must reach both. The function `pseudo_connect(delegate, y)` returns `y` with an additional
+# edge to the delegate. Its value is the value of `y`, and its backward goes to both. You can use it to join two delegates into one, or a delegate to a loss. It
+# returns a *tuple*, here of one tensor, which has its own `backward()`. If you want to compute with the tensor, unpack it with
+# `y, = pseudo_connect(delegate, y)`.
 #
-# (The article has this recipe for two sends. In ChainerMN 7.8.1 it hangs.)
+# (The article has this recipe for two sends, but it hangs in ChainerMN 7.8.1.)
 #
-# Here rank 0 of each pair sends $2w$ and $w^2$, and rank 1 multiplies them: $y = 2 w^3$, and with $w = 3$ the gradient is $6 w^2 = 54$.
+# In the next cell, rank 0 of each pair sends $2w$ and $w^2$, and rank 1 multiplies them. The result is $y = 2 w^3$, so its gradient is
+# $6 w^2 = 54$ for $w = 3$.
 
 # %%
 # %%px
@@ -594,8 +615,8 @@ else:
 # %% [markdown]
 # ## The same mistake again
 #
-# What do the package's functions make of an unconnected graph? A `send` whose delegate was dropped can never receive its gradient. Its rank knows that, and tells the
-# other one, whose backward then raises an error instead of waiting:
+# What do the package's functions do with a graph that is not connected? A `send` whose delegate was dropped can never receive its gradient. The rank that
+# dropped it knows this and informs the other rank, whose backward pass then raises an error instead of waiting.
 
 # %%
 # %%px
@@ -610,45 +631,49 @@ except comm.CommunicationError as error:
         print(*str(error).split(". "), sep=".\n")
 
 # %% [markdown]
-# If the delegate is still held in a variable, its rank cannot know. A small gradient then comes and lies there; the error is raised on *that* rank once the
-# variable has gone, as in the next steps of a loop. After a single step nobody is told, and `w` has no gradient.
+# If a variable still holds the delegate, its rank cannot know that it will not be used. A small gradient then arrives and waits there. As soon as the variable
+# is released, for example in the next steps of a loop, the error is raised on *that* rank. After a single step, however, no rank raises an error, and `w` has
+# no gradient.
 #
-# And where a rank does wait in vain, the communicator's time-out strikes (8 seconds here): it gets an error that names the other rank, the call and the tag, and
-# says where the other one is. Nothing has to be healed: the communicator can be used again. The cluster's watch, which you saw above, is for programs that have
-# no time-out of their own.
+# If a rank does wait in vain, the communicator's timeout ends the call (here after 8 seconds). The rank then gets an error that names the other rank, the call
+# and the tag, and reports where the other rank is. Nothing has to be healed, because the communicator can be used again. The cluster's watch, which you saw
+# above, is meant for programs that do not have their own timeout.
 #
 # ## The same over MPI
 #
-# Nothing in a program says how its messages travel. [scripts/11_mpi.py](scripts/11_mpi.py) has *There and back* and both sides of the table's rows; `mpirun` starts it, and
-# `create_communicator()` finds MPI. ChainerMN had only that way.
+# Nothing in a program determines how its messages travel. The script [scripts/11_mpi.py](scripts/11_mpi.py) contains *There and back* and both sides of the
+# table's rows. When `mpirun` starts it, `create_communicator()` finds MPI, which was the only way that ChainerMN had.
 
 # %%
 run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
 
 # %% [markdown]
-# The same numbers: 70, 42 and 30; 20 and 20, 100 and 100.
+# The numbers are the same, namely 70, 42 and 30, then 20 and 20, and 100 and 100.
 #
 # ## Tokens to experts, and back
 #
-# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few that a router has chosen; here to one. With an expert on each rank, that takes two calls of `alltoall`:
-# tokens go to their experts, and results come back. How many go where changes in every step. Backward makes the same two trips, in reverse.
+# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few of them that a router has chosen. Here, a token goes
+# to one expert. With an expert on each rank, this takes two calls of `alltoall`, one that carries the tokens to their experts and one that carries the results
+# back. The number of tokens for each expert changes in every step. The backward pass makes the same two trips in reverse.
 
 # %%
 # %%px
 def mixture(expert, tokens, gate, chosen):
-    """`chosen[i]` is the rank whose expert works on token i of this rank; `gate[i]` is the
-    weight of its result."""
+    """Send each token to its expert and bring the result back. `chosen[i]` is the rank
+    whose expert processes this rank's token i, and `gate[i]` is the weight of its
+    result."""
     order = chosen.argsort(stable=True)
     counts = chosen.bincount(minlength=c.size).tolist()
-    # came[r]: what rank r has for this rank's expert
+    # came[r] holds rank r's tokens for this rank's expert
     came = functions.alltoall(c, tokens[order].split(counts))
     worked = expert(torch.cat(came)).split([len(part) for part in came])
-    # this rank's tokens again, in the order in which they left
+    # the results for this rank's tokens, in the order in which the tokens left
     back = torch.cat(functions.alltoall(c, worked))
     return gate[:, None] * back[order.argsort()]
 
 # %% [markdown]
-# Each rank has 5 tokens of 2 whole numbers. Is the gradient equal to one process's, which has all tokens and all experts? The gates and the router's choices are drawn, too.
+# Each rank has 5 tokens of 2 whole numbers, and the gates and the router's choices are drawn at random as well. Is the gradient equal to the gradient that a
+# single process with all tokens and all experts computes?
 
 # %%
 # %%px
@@ -662,7 +687,7 @@ def drawn(seed):
 weight, tokens, gate, chosen = drawn(rank)
 mixture(lambda x: (x @ weight).square(), tokens, gate, chosen).sum().backward()
 
-everyone = [drawn(r) for r in range(4)]  # one process
+everyone = [drawn(r) for r in range(4)]  # what a single process has
 for _, x, g, where in everyone:
     (g[:, None] * torch.stack([(one @ everyone[e][0]).square()
                                for one, e in zip(x, where)])).sum().backward()
@@ -671,28 +696,35 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
       f"expert, tokens, gates:", *same)
 
 # %% [markdown]
-# Whole numbers, so the gradients are equal to the last bit.
+# Since all numbers are whole, the gradients are equal to the last bit. No router is trained here.
 #
-# No router is trained here. In a real one, a token's gate is the probability that the router gave to the expert it chose, and the gate's gradient is how the router learns: the choice
-# itself has none. Two things more are needed there. A *capacity*: an expert takes so many tokens of a batch and no more (Lepikhin et al. 2020). And a term in the loss that
-# balances the load, or the router soon sends everything to a few (Shazeer et al. 2017).
+# <details><summary>What does a real router need?</summary>
 #
-# ## What you can say now
+# In a real mixture of experts, the gate of a token is the probability that the router gave to the expert it chose. The router learns through the gradient of
+# the gate, because the choice itself has none. A real router needs two more things. The first is a *capacity*, which limits the number of tokens that an expert
+# accepts from a batch (Lepikhin et al. 2020). The second is a term in the loss that balances the load, because otherwise the router soon sends everything to a
+# few experts (Shazeer et al. 2017).
+# </details>
 #
-# * *A call is a matrix* over all ranks' data; its backward is the transpose. What was copied is summed: `bcast` sums at the root, `allgather` sums each piece at its owner.
-# * *send returns a delegate*, a zero that stands for what was sent; *recv* takes one, so that backward can go on to that `send`.
-# * *A graph that is not connected* can deadlock in backward: one rank sends a gradient that the other's backward never comes to receive. Delegate variables and `pseudo_connect` connect it.
-# * *N losses give N times the gradient.* Divide where you know that they are one.
-# * *A mixture of experts* is two calls of `alltoall`, there and back; the same two bring the gradients.
-# * *Over gloo and over MPI* the functions give the same numbers. (Over NCCL they are written, and were not run.) Plain messages do not carry over to NCCL: it has no tags.
+# ## Summary
+#
+# * A call is a matrix over the data of all ranks, and its backward is the transpose, so what was copied is summed. Thus, the backward of `bcast` sums at the
+#   root, and the backward of `allgather` sums each piece at its owner.
+# * `send` returns a delegate, a zero that represents what was sent. `recv` takes a delegate, so that the backward pass can go on to that `send`.
+# * A graph that is not connected can deadlock in the backward pass, because one rank sends a gradient that the other rank never receives. Delegate variables
+#   and `pseudo_connect` connect it.
+# * N equal losses give N times the gradient. Divide where you know that they are the same loss.
+# * A mixture of experts takes two calls of `alltoall`, there and back, and the same two calls bring the gradients.
+# * The functions give the same numbers over gloo and over MPI. (They are written for NCCL, too, but were not run there.) Plain messages do not carry over to
+#   NCCL, because it has no tags.
 #
 # **Now the lab:** write these backward methods. Then unit 12 splits an encoder and a decoder over ranks, and unit 13 a convolution.
 #
-# **References.** A. Griewank and A. Walther 2008, *Evaluating Derivatives*, 2nd edition, SIAM (adjoints).
-# J. Utke et al. 2009, *Toward Adjoinable MPI*, IPDPS.
-# T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv 1710.11351](https://arxiv.org/abs/1710.11351).
-# N. Shazeer et al. 2017, *Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer*, [arXiv 1701.06538](https://arxiv.org/abs/1701.06538).
-# D. Lepikhin et al. 2020, *GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668).
+# **References.** A. Griewank and A. Walther 2008, *Evaluating Derivatives*, 2nd edition, SIAM (adjoints). J. Utke et al. 2009, *Toward Adjoinable MPI*, IPDPS.
+# T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv 1710.11351](https://arxiv.org/abs/1710.11351). N.
+# Shazeer et al. 2017, *Outrageously Large Neural Networks: The Sparsely-Gated Mixture-of-Experts Layer*, [arXiv 1701.06538](https://arxiv.org/abs/1701.06538).
+# D. Lepikhin et al. 2020, *GShard: Scaling Giant Models with Conditional Computation and Automatic Sharding*,
+# [arXiv 2006.16668](https://arxiv.org/abs/2006.16668).
 
 # %%
 cluster.stop()
