@@ -3,6 +3,7 @@
 The mistakes that are likely are played in this process too, so that a wrong loop can be named.
 """
 
+import itertools
 import math
 import random
 from functools import partial
@@ -20,6 +21,7 @@ from manyhands.ledger import Ledger
 
 STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as the text of the exercise says
 PAIRS = [0, 2], [1, 3]  # meshes of two ranks
+_attempts = itertools.count()
 ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
 WRONG = {  # name of the mistake: how `_alone` makes it
     "first micro-batch only": {"scatter": "first"},
@@ -58,7 +60,8 @@ def _in_pairs(function, make, rows, net_seed, begun, right):
     right: whether the steps on the mesh of all ranks were."""
     groups = [short_lived(dist.new_group(pair)) for pair in PAIRS]
     mine = next(i for i, pair in enumerate(PAIRS) if dist.get_rank() in pair)
-    mesh = DeviceMesh.from_group(groups[mine], device_of_any_call().type, mesh_dim_names=("pair",))
+    # a new name each time: DTensor keeps what it has found out for a mesh, the ended group included, for every equal mesh
+    mesh = DeviceMesh.from_group(groups[mine], device_of_any_call().type, mesh_dim_names=(f"pair_{next(_attempts)}",))
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
         told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
