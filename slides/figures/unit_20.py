@@ -2,7 +2,7 @@
 trace of a step on a GPU as PyTorch and HTA describe it."""
 
 from manyhands.hackathon.challenge import CHALLENGES, SLOW_LINKS
-from manyhands.hackathon.network import HEAD_BYTES, ROUNDS
+from manyhands.hackathon.network import HEAD_BYTES, messages_of
 from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, SAND, TEAL, Sketch
 
 TENSORS = [n * m * 4 for wide, narrow in zip(SLOW_LINKS.layers, SLOW_LINKS.layers[1:]) for n, m in ((wide, narrow), (1, narrow))]
@@ -13,7 +13,7 @@ def _paid(tensors):
     """{what: seconds} of an entry of 150 steps with these all-reduces, on the challenge's clock."""
     rounds, sent = 0, 0.0
     for n in tensors:
-        messages, n_bytes = ROUNDS["all_reduce"](SLOW_LINKS.ranks, n)
+        messages, n_bytes = messages_of("all_reduce", SLOW_LINKS.ranks, n)
         rounds, sent = rounds + messages, sent + messages * (n_bytes + HEAD_BYTES)
     return {"gradients": STEPS * SLOW_LINKS.gradient_s, "delays": STEPS * rounds * SLOW_LINKS.delay_ms / 1e3,
             "bytes": STEPS * sent / (SLOW_LINKS.rate_mbit * 1e6 / 8)}
