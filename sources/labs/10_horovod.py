@@ -1,18 +1,18 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Horovod"}
 # # 10 Lab: find the bug
 #
-# Four functions from trainings with Horovod. Each runs without an error, and is wrong: it was written for one process. You look at what it leaves behind, on all
-# ranks, say what is wrong, and repair it. At the end you can
+# This lab has four functions from training scripts with Horovod. Each of them runs without an error but is wrong, because it was written for a single process.
+# You examine what it leaves behind on all ranks, find out what is wrong, and repair it. At the end, you can
 #
-# * name the missing edit from a few numbers;
-# * find in weights, losses, rows and files what a training lacks;
-# * repair it, so that all ranks do what one process would.
+# * name the missing edit from a few numbers.
+# * find in weights, losses, rows and files what a training script lacks.
+# * repair it, so that all ranks together do what a single process would do.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 13.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right. The checks also run your functions in a world of three ranks.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
+# it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
+# the answer is right. The checks also run your functions in a world of three ranks.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -38,29 +38,29 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. Which edit is missing?
 #
-# Somebody sends you numbers of a training on 4 ranks, and asks what is wrong. They stand in a dict:
+# A colleague sends you some numbers of a training run on 4 ranks and asks what is wrong. The numbers are in a dict with these keys.
 #
-# | key | what it says |
+# | key | meaning |
 # |---|---|
 # | `apart_at_start` | the largest distance between the weights of two ranks, before the first step |
 # | `apart_at_end` | the same after the last step |
-# | `rows_counted` | rows in the batches of one step, added up over all ranks |
-# | `rows_there` | different rows among them |
-# | `writers` | how many ranks wrote the checkpoint |
+# | `rows_counted` | number of rows in the batches of one step, added up over all ranks |
+# | `rows_there` | number of different rows among them |
+# | `writers` | number of ranks that wrote the checkpoint |
 #
-# At most one edit is missing; exactly one rank must have written. The answer is `"start"` (no broadcast), `"gradients"` (no DistributedOptimizer), `"rows"` (no shards), `"files"` (no rank
-# wrote, or several did), or `"nothing"`. Distances below 1e-9 are rounding.
+# At most one edit is missing, and exactly one rank must have written the checkpoint. The answer is `"start"` (no broadcast), `"gradients"` (no
+# DistributedOptimizer), `"rows"` (no shards), `"files"` (no rank wrote, or several did), or `"nothing"`. Distances below 1e-9 are due to rounding.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Ranks that start apart are apart at the end, too. For more, run `hint("10-diagnose")` in a cell of its own.
+# Ranks that start apart are apart at the end, too. For more help, run `hint("10-diagnose")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="diagnose"
 def diagnose(symptoms: dict) -> str:
-    """The edit that is missing: "start", "gradients", "rows", "files" or "nothing"."""
+    """Return the missing edit: "start", "gradients", "rows", "files" or "nothing"."""
     ### BEGIN SOLUTION
     if symptoms["apart_at_start"] > 1e-9:
         return "start"
@@ -75,9 +75,9 @@ def diagnose(symptoms: dict) -> str:
 check.diagnose(cluster, diagnose)
 
 # %% [markdown]
-# ## 2. First case: on from step 7
+# ## 2. First case: resume from step 7
 #
-# A training was stopped. Its checkpoint is at `path`, on rank 0's disk only. All ranks call this function, and then train on:
+# A training run was stopped, and its checkpoint is at `path`, on rank 0's disk only. All ranks call the following function and then continue to train.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -91,7 +91,7 @@ def broken_resume(model, optimiser, path):
     return step
 
 # %% [markdown]
-# Here is what it leaves behind, with a small model that has a batch norm, and an optimiser with momentum and weight decay:
+# The next cell shows what it leaves behind, for a small model that has a batch norm and an optimiser with momentum and weight decay.
 
 # %%
 # %%px
@@ -114,24 +114,25 @@ print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight "
       f"{model[0].weight[0, 0].item():.3f}, batches seen {model[1].num_batches_tracked}")
 
 # %% [markdown]
-# **Find the bugs**: each number that is not rank 0's is one. Then repair the function: after it, training on all ranks goes on exactly as it would on rank 0 alone.
+# **Find the bugs.** Each number that differs from rank 0's number is a bug. Then repair the function, so that training on all ranks continues exactly as it
+# would on rank 0 alone.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does an optimiser's broadcast do on a rank that has no state yet? For more, `hint("10-resume")`.
+# What does an optimiser's broadcast do on a rank that has no state yet? For more help, run `hint("10-resume")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="resume"
 # %%px --setup
 def resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: str) -> int:
-    """Bring model and optimiser of all ranks to the checkpoint at `path`, which is there on
-    rank 0 only; return its step on all ranks."""
+    """Restore model and optimiser on all ranks from the checkpoint at `path`, which exists
+    on rank 0 only, and return its step on all ranks."""
     ### BEGIN SOLUTION
     step = broken_resume(model, optimiser, path)
     hvd.broadcast_optimizer_state(optimiser, root_rank=0)
-    # last: the line before may have taken a step
+    # this comes last, because the line before may have taken a step
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     return hvd.broadcast_object(step, root_rank=0, name="step")
     ### END SOLUTION
@@ -142,7 +143,7 @@ check.resume(cluster, "resume")
 # %% [markdown]
 # ## 3. Second case: twenty rows
 #
-# Each rank has its own rows of the data, x and y: not equally many. All start with the same weights.
+# Each rank has its own rows of the data, x and y, but not every rank has the same number of rows. All ranks start with the same weights.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -165,22 +166,22 @@ print(f"loss of its own rows {before:.3f} to "
       f"{cross_entropy(model(x), y).item():.3f}")
 
 # %% [markdown]
-# **Find the bug.** What do the two losses say of the four models? Then repair the function: after the last step all ranks have the weights that one process would
-# have, which minimises the **mean of the losses of all rows**, with the same rate and steps.
+# **Find the bug.** What do the two losses tell you about the four models? Then repair the function, so that after the last step, all ranks have the weights
+# that a single process computes when it minimises the **mean of the losses of all rows**, with the same learning rate and the same number of steps.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What is an average of means worth here? For more, `hint("10-fit")`.
+# Is an average of means right here, where the ranks have different numbers of rows? For more help, run `hint("10-fit")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fit"
 # %%px --setup
 def fit(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float,
         steps: int) -> None:
-    """Gradient descent on the mean loss of the rows of all ranks. x and y are this rank's
-    rows; all ranks start with the same model."""
+    """Run gradient descent on the mean loss of the rows of all ranks. x and y are this
+    rank's rows, and all ranks start with the same model."""
     ### BEGIN SOLUTION
     optimiser = torch.optim.SGD(model.parameters(), lr=rate)
     optimiser = hvd.DistributedOptimizer(optimiser,
@@ -199,7 +200,8 @@ check.fit(cluster, "fit")
 # %% [markdown]
 # ## 4. Third case: an epoch
 #
-# This function says which rows a rank takes in the steps of an epoch, and at which rate; `base_rate` is good for one process with steps of `rows_per_rank` rows.
+# This function returns the rows that a rank takes in the steps of an epoch, and the learning rate. The rate `base_rate` is good for a single process with steps
+# of `rows_per_rank` rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -214,25 +216,26 @@ steps, rate = broken_epoch(12, rows_per_rank=2, epoch=0, base_rate=0.1)
 print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
 
 # %% [markdown]
-# **Find the bugs**: count how often row 0 is computed. Then repair the function:
+# **Find the bugs**, for example by counting how often row 0 is computed. Then repair the function according to these rules.
 #
-# * the order of an epoch is `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`, and no row comes twice in it;
-# * a step takes `rows_per_rank` rows on each rank, and all ranks have the same number of steps: as many whole ones as there are; what is left over is left out;
-# * the rate follows the rows of a step, by the linear rule.
+# * The order of an epoch is `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`, and no row is used twice in an epoch.
+# * A step takes `rows_per_rank` rows on each rank. All ranks take the same number of steps, namely as many whole steps as the rows allow, and the remaining
+#   rows are left out.
+# * The learning rate is adapted to the rows of a step, by the linear rule.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many rows do all ranks take together in one step? For more, `hint("10-epoch")`.
+# How many rows do all ranks take together in one step? For more help, run `hint("10-epoch")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="epoch"
 # %%px --setup
 def epoch_of(n: int, rows_per_rank: int, epoch: int,
              base_rate: float) -> tuple[list, float]:
-    """This rank's steps of an epoch over n rows, as a list of tensors of row numbers, and
-    the learning rate."""
+    """Return this rank's steps of an epoch over n rows, as a list of tensors of row
+    numbers, and the learning rate."""
     ### BEGIN SOLUTION
     order = torch.randperm(n, generator=torch.Generator().manual_seed(epoch))
     steps = n // (rows_per_rank * hvd.size())
@@ -246,7 +249,7 @@ check.epoch(cluster, "epoch_of")
 # %% [markdown]
 # ## 5. Fourth case: the end
 #
-# Each rank has the mean loss of its own rows (all have equally many here).
+# Each rank has the mean loss of its own rows. (Here, all ranks have the same number of rows.)
 
 # %% tags=["setup"]
 # %%px --setup
@@ -261,21 +264,21 @@ print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; 
       f"{os.path.exists(path)}")
 
 # %% [markdown]
-# **Find the bugs.** Then repair the function: there is one file, as one process would write it, and its loss, the mean over all ranks, is what **every** rank returns, as a
-# `float`.
+# **Find the bugs.** Then repair the function, so that there is only one file, as a single process would write it. The loss in this file is the mean over all
+# ranks, and **every** rank returns this mean as a `float`.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which lines may stand behind `if hvd.rank() == 0`, and which may not? For more, `hint("10-finish")`.
+# Which lines may follow `if hvd.rank() == 0`, and which may not? For more help, run `hint("10-finish")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="finish"
 # %%px --setup
 def finish(model: nn.Module, loss: float, path: str) -> float:
-    """Save {"model": state, "loss": mean over the ranks} at `path`, on rank 0 only; return
-    that mean on every rank."""
+    """Save {"model": state, "loss": mean over the ranks} at `path`, on rank 0 only, and
+    return that mean on every rank."""
     ### BEGIN SOLUTION
     loss = hvd.allreduce(torch.tensor(loss, dtype=torch.float64), name="loss").item()
     if hvd.rank() == 0:
@@ -289,9 +292,9 @@ check.finish(cluster, "finish")
 # %% [markdown]
 # ## As scripts
 #
-# Beside this lab lie [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), with all four edits. `horovodrun` and `mpirun` start them, here on two
-# emulated nodes; on Slurm, [10_horovod.sbatch](10_horovod.sbatch) does: `sbatch 10_horovod.sbatch`. They are your copies: leave out one edit after the other, and
-# look for the symptom.
+# The folder of this lab also contains [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), with all four edits. Here, `horovodrun` and
+# `mpirun` start them on two emulated nodes, whereas on Slurm you start them with [10_horovod.sbatch](10_horovod.sbatch), for example with
+# `sbatch 10_horovod.sbatch`. Since these files are your own copies, you can leave out one edit after the other and look for the symptom.
 
 # %%
 run = cluster.launch("10_pytorch.py", with_="horovodrun", ranks_per_node=1, timeout_s=300)
@@ -302,7 +305,7 @@ run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeo
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 06 asks the same of DDP, unit 17 asks how far the rate can be scaled. Unit 11 spreads the model itself over the ranks.
+# * Unit 06 asks the same of DDP, and unit 17 asks how far the learning rate can be scaled. Unit 11 spreads the model itself over the ranks.
 
 # %%
 cluster.stop()

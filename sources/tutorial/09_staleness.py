@@ -510,8 +510,8 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 # clock, and otherwise it waits. Bound 0 is lockstep, and with the bound infinity there is no barrier.
 #
 # What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because its clock was
-# at least $c - \text{bound}$ at the pull, and it can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than $(W - 1)(2 \cdot \text{bound}
-# + 1)$ updates old. The next runs, each with the slow worker, test this bound.
+# at least $c - \text{bound}$ at the pull, and it can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than
+# $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. The next runs, each with the slow worker, test this bound.
 
 # %% tags=["measured"]
 # %%px
@@ -532,7 +532,7 @@ for bound in (0, 2, float("inf")):
 # <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
 #
 # Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that they move at its pace. Therefore, a bound helps if
-# different workers are slow in turn. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
+# different workers are slow now and then, in turn. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
 #
 # Without a bound, the fast workers contribute most of the gradients. If each worker has its own rows, as here, the rows of the fast workers count more often,
 # so the run minimises a different objective.

@@ -1,21 +1,23 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
 # # 10 Horovod
 #
-# Horovod makes a training of one process a training of many, by a few lines. It does so for PyTorch, TensorFlow and Keras alike. At the end you can
+# Horovod turns a training script for one process into a script for many, with a few added lines. It does so for PyTorch, TensorFlow and Keras alike. At the
+# end, you can
 #
-# * say what `horovodrun` gives to a process, and start Horovod on ranks that run already;
-# * make the four edits in each of the three libraries, and end with the weights of one process;
-# * tell from what you see which edit is missing;
-# * adapt the learning rate to the number of ranks, and say when to touch the epochs;
-# * read Horovod's timeline, and say what fusion and compression do;
-# * say what Horovod is today, and port a script to DistributedDataParallel line by line.
+# * explain what `horovodrun` gives to a process, and start Horovod on ranks that are already running.
+# * make the four edits in each of the three libraries, and reach the weights that a single process computes.
+# * recognise from the symptoms which edit is missing.
+# * adapt the learning rate to the number of ranks, and decide when to change the number of epochs.
+# * read Horovod's timeline, and explain what fusion and compression do.
+# * describe what Horovod is today, and port a script to DistributedDataParallel line by line.
 #
-# **Before:** unit 01, or the sum of gradients in your own words; a little PyTorch and Keras. **Minutes:** 55. **Ranks:** 4, on 2 nodes.
+# **Before:** unit 01, or the ability to explain the sum of gradients in your own words, and a little PyTorch and Keras. **Minutes:** 55. **Ranks:** 4, on 2
+# nodes.
 
 # %% [markdown]
 # ## What horovodrun gives to a process
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster
 # must be healed.
 
 # %% tags=["setup"]
@@ -24,8 +26,8 @@ from manyhands import Cluster, predict, settle, track
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="both")
 
 # %% [markdown]
-# `horovodrun` starts the processes, tells each of them its number, and opens a server where they leave their addresses for each other. Our ranks
-# run already: `rendezvous()` does the rest of `horovodrun`'s work. Then comes `hvd.init()`, as in every Horovod script.
+# `horovodrun` starts the processes, gives each of them its number, and opens a server where they leave their addresses for each other. Since our ranks
+# are already running, `rendezvous()` does the rest of this work. After it, we call `hvd.init()`, as every Horovod script does.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -43,7 +45,7 @@ from manyhands.data import shard
 # %%px --setup
 import horovod.torch as hvd
 
-# for later
+# the timeline is read later
 os.environ["HOROVOD_TIMELINE"] = os.environ["MANYHANDS_NODE_DIR"] + "/timeline.json"
 if not hvd.is_initialized():  # so that this cell can be run twice
     rendezvous()
@@ -57,32 +59,37 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
       f"sum of all ranks {total}")
 
 # %% [markdown]
-# The numbers come from the environment:
+# The numbers come from the environment.
 #
-# | variable | what it says |
+# | variable | meaning |
 # |---|---|
-# | `HOROVOD_RANK`, `HOROVOD_SIZE` | which process this is, and how many there are |
+# | `HOROVOD_RANK`, `HOROVOD_SIZE` | number of this process, and number of processes |
 # | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | the same on its own node |
-# | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | which node |
+# | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | number of the node, and number of nodes |
 # | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | where the processes meet |
 #
-# Under `mpirun`, MPI says all that, and Horovod asks MPI. Without a launcher there is nothing to ask: then `hvd.size()` is 1 in every process, and each trains
-# alone. That is the first symptom to know: *four times "rank 0 of 1"*.
+# Under `mpirun`, Horovod gets these numbers from MPI instead. Without a launcher, `hvd.size()` is 1 in every process, and each process trains
+# alone. This is the first symptom to know: *four times "rank 0 of 1"*.
 #
-# **One GPU for each process**: `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`; in TensorFlow, before any operation,
-# `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`. Both scripts of this unit do it. Without it all processes of a node take its first GPU. (Started by hand, with
-# `CUDA_VISIBLE_DEVICES=0 python a.py & CUDA_VISIBLE_DEVICES=1 python b.py &`, each process sees one GPU, and that is its number 0.)
+# To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
+# `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
+# node use its first GPU.
+#
+# <details><summary>Processes that are started by hand</summary>
+#
+# With `CUDA_VISIBLE_DEVICES=0 python a.py & CUDA_VISIBLE_DEVICES=1 python b.py &`, each process sees only one GPU, which has the number 0 in that process.
+# </details>
 
 # %% [markdown]
-# > **On GPUs.** Horovod takes NCCL for the tensors and Gloo or MPI for the negotiation, if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up does so when it is asked to
-# > (`docs/SETUP.md`); that is written and not tried, and without it `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
-# > NCCL's calls run on a stream of Horovod's own, beside the computing. NCCL refuses two ranks on one GPU: the pinning is no matter of speed alone.
+# > **On GPUs.** Horovod uses NCCL for the tensors and Gloo or MPI for the negotiation if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up does so on request
+# > (`docs/SETUP.md`), but this option has been written and not tried. Without it, `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
+# > NCCL's calls run on a separate stream, next to the computation. NCCL refuses two ranks on one GPU, so selecting a GPU for each process is not only a matter of speed.
 
 # %% [markdown]
 # ## PyTorch: four edits
 #
-# The task is that of units 01 to 10: a small network on handwritten digits, 60 steps of 250 rows, in `float64`. As in most real programs, the ranks do not
-# start alike: rank 0 has the weights that we want, as if it had read a checkpoint, and the others have random ones.
+# The task is the same as in units 01 to 10, namely a small network on handwritten digits, 60 steps of 250 rows, in `float64`. As in most real programs, the
+# ranks start differently. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random ones.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -100,7 +107,7 @@ def flat(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 # %% [markdown]
-# Here is the training, with the four edits numbered. `without` leaves one of them out; we come to that. The script for a real cluster is
+# Here is the training loop, with the first three edits numbered. The argument `without` omits one of them, which we use later. The script for a real cluster is
 # [scripts/10_pytorch.py](scripts/10_pytorch.py).
 
 # %% tags=["setup"]
@@ -115,7 +122,7 @@ def train(without=None):
                                              op=hvd.Sum)
     if without != "start":      # edit 2: all ranks begin with rank 0's weights
         hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    # edit 3: each has its own rows
+    # edit 3: each rank has its own rows
     mine = slice(250) if without == "rows" else shard(250, hvd.rank(), hvd.size())
     ways = [flat(model)]
     for step in range(track.STEPS):
@@ -133,11 +140,12 @@ def run_step(model, optimiser, x, y):
     optimiser.step()
 
 # %% [markdown]
-# Horovod's own choice is `op=hvd.Average`: the mean of the ranks' gradients. Our shards have 62 or 63 rows, and a mean of means would be wrong (unit 01). So each rank
-# divides by the rows of all, and the gradients are added up.
+# By default, Horovod uses `op=hvd.Average`, the mean of the ranks' gradients. Our shards have 62 or 63 rows, so a mean of means would be wrong (unit 01).
+# Therefore, each rank divides by the number of rows on all ranks, and the gradients are added up.
 #
-# What does the wrapper do? `DistributedOptimizer` makes a class out of the optimiser's own. It puts a hook on each parameter's gradient, which hands it to Horovod as soon as backward has made it
-# (`allreduce_async_`, under the parameter's name). `step()` waits for all of them (`synchronize()`), then calls the old `step()`. So the sums travel while backward goes on.
+# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It puts a hook on each parameter's gradient, which
+# passes the gradient to Horovod as soon as backward has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for all of them
+# (`synchronize()`) and then calls the original `step()`. As a result, the sums travel while backward goes on.
 
 # %%
 # %%px
@@ -147,14 +155,14 @@ print(f"{rows} rows of each batch; weights of one process, to 1e-12: "
       f"{far['Horovod, PyTorch'] < 1e-12}")
 
 # %% [markdown]
-# The fourth edit is about files: **rank 0 alone writes**. All ranks have the same weights, so one copy is enough; four processes that write the same file at the same time may
-# leave a broken one.
+# The fourth edit concerns files: **rank 0 alone writes**. Since all ranks have the same weights, one copy is enough, whereas four processes that write the same
+# file at the same time may leave a broken one.
 #
-# **Predict.** Someone writes the checkpoint `if hvd.local_rank() == 0`. How many ranks of our 2 nodes of 2 write?
+# **Predict.** Someone writes the checkpoint under `if hvd.local_rank() == 0`. How many ranks of our 2 nodes with 2 ranks each write it?
 
 # %%
 predict("10-writers",
-        "if local_rank() == 0, on 2 nodes of 2: how many ranks write?", unit="ranks")
+        "How many ranks write if local_rank() == 0, on 2 nodes of 2 ranks?", unit="ranks")
 
 # %%
 # %%px
@@ -168,14 +176,14 @@ for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
 settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 
 # %% [markdown]
-# Never put a call of Horovod behind such an `if`: `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that do not come. First all ranks average, then
-# rank 0 prints.
+# Never put a call of Horovod behind such an `if`. For example, `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that never arrive. Instead, let
+# all ranks average first, and then let rank 0 print.
 #
 # ## Leave one out
 #
-# Now the same training three times more, each time without one of the first three edits. None of them raises an error.
+# Now we run the same training three more times, each time without one of the first three edits. None of the runs raises an error.
 #
-# **Predict.** Which of the three ends with four different models? Which with the right one?
+# **Predict.** Which of the three runs end with different models on the ranks? Which of them still ends with the right model?
 
 # %%
 predict("10-apart", "Without which edits do the ranks end with different models?",
@@ -219,15 +227,15 @@ settle("10-right", lambda: min(edits, key=lambda edit: results[0][edit]["far"]))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * **Without the broadcast** the ranks start apart and stay apart. All take the same steps, but from four places. (They come a little closer, because weight decay
-#   shrinks every difference by 1 - 0.5 * 0.01 in each step: after 60 steps 0.740 of it is left.) The gradient that they share is a sum of gradients at four different
-#   places: it is the gradient of none of the models.
-# * **Without DistributedOptimizer** they start together and drift apart: each learns from its own quarter alone, and its steps are about a quarter as long, since the other
-#   ranks' parts of the gradient are missing. The loss falls on each of them, and nothing looks wrong.
-# * **Without shards** everything is right, and nothing is gained: each row is computed four times. You notice it only if you count rows or seconds.
+# * **Without the broadcast**, the ranks start apart and stay apart. All ranks take the same steps, but from four different places. (They come a little closer,
+#   because weight decay shrinks every difference by a factor of 1 - 0.5 * 0.01 in each step, so 0.740 of it is left after 60 steps.) The gradient that they
+#   share is a sum of gradients at four different places, so it is the gradient of none of the models.
+# * **Without DistributedOptimizer**, the ranks start together and drift apart. Each rank learns from its own quarter alone, and its steps are smaller by a
+#   factor of about four, since the other ranks' parts of the gradient are missing. However, the loss falls on each of them, so nothing looks wrong.
+# * **Without shards**, everything is right but nothing is gained, because each row is computed four times. You notice it only if you count rows or seconds.
 # </details>
 #
-# And the picture: the ways of the four ranks through the space of the weights, seen in a plane. A ring is a start, a dot an end.
+# The next picture shows the paths of the four ranks through the space of the weights, projected onto a plane. A ring marks a start, and a dot marks an end.
 
 # %%
 import numpy as np
@@ -246,21 +254,22 @@ drift({name: ways[key] for name, key in named.items()},
       (begin, np.concatenate([w.ravel() for w in track.one_process()[0]])))
 
 # %% [markdown]
-# Left: four ways on top of each other. Middle: the same way four times, side by side. Right: one start, and four ways that part.
+# On the left, the four paths coincide. In the middle, the same path appears four times, side by side. On the right, four paths leave one start in different
+# directions.
 #
 # ## What else must be broadcast
 #
-# An optimiser remembers, too: momentum, Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must go to all:
-# `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. There is a trap in it. On a rank whose optimiser has no state yet, Horovod makes one by a step with
+# An optimiser has a state, too, such as momentum or Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must be sent to all ranks with
+# `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. This call has a trap. On a rank whose optimiser has no state yet, Horovod creates one by a step with
 # gradients of zero, and **weight decay acts in that step**.
 #
-# **Predict.** A weight is 8 on all ranks; rate 0.5, decay 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint. Broadcast first the weights, then the
-# optimiser's state: what is the weight on each rank? And in the other order?
+# **Predict.** A weight is 8 on all ranks, the rate is 0.5, and the decay is 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint. What is the weight
+# on each rank if you broadcast first the weights and then the optimiser's state? What is it in the opposite order?
 
 # %%
-predict("10-resume", "Broadcast the weights first: what is the weight on rank 1?")
+predict("10-resume", "What is the weight on rank 1 if the weights are broadcast first?")
 predict("10-other-order",
-        "Broadcast the optimiser's state first: what is the weight on rank 1?")
+        "What is the weight on rank 1 if the optimiser's state is broadcast first?")
 
 # %%
 # %%px
@@ -290,30 +299,32 @@ settle("10-other-order", lambda: weight_on_1(False))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# 8 - 0.5 * (0 + 0.5 * 8) = 6: the ranks without a state took a step with a gradient of zero, and the decay is left of it. Horovod's own examples broadcast the weights
-# first. Without weight decay both orders are right; with it, broadcast **the optimiser first, the weights last**. Plain SGD has no state, and there the call takes that
-# step on every rank, rank 0 too: leave it out.
+# The ranks without a state took a step with a gradient of zero, in which only the decay acts, so their weight is 8 - 0.5 * (0 + 0.5 * 8) = 6. Horovod's own
+# examples broadcast the weights first. Without weight decay, both orders are right, but with it, you must broadcast **the optimiser first and the weights
+# last**. Plain SGD has no state, so the call takes that step on every rank, including rank 0. In this case, leave the call out.
 #
-# A second trap: `DistributedOptimizer(optimiser)` is a new optimiser, without the old one's state. Wrap first, then read the checkpoint.
+# A second trap is that `DistributedOptimizer(optimiser)` is a new optimiser, without the old one's state. Therefore, wrap first, and read the checkpoint
+# afterwards.
 # </details>
 #
-# A model's buffers (batch norm's running mean) are in `model.state_dict()`, and not in `model.named_parameters()`: broadcast the former. For a number such as the
-# epoch there is `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`. Give it the name: Horovod lets calls of one *name* meet, and without one it takes the type of the object. A dict on
-# rank 0 and `None` elsewhere then wait for ever.
+# Broadcast `model.state_dict()` and not `model.named_parameters()`, because only the former contains a model's buffers (such as batch norm's running mean). For
+# a number such as the epoch, call `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`, with the name, because Horovod matches calls by *name*. Without
+# one, it uses the type of the object, so a dict on rank 0 and `None` elsewhere wait forever.
 #
 # ## Learning rate and epochs
 #
-# Above, the batch stayed at 250 rows, and nothing had to be adapted. Usually each *rank* keeps its number of rows, since that fills a GPU well. Then a step has
-# `hvd.size()` times as many rows, and an epoch has fewer steps. The rule of thumb is to multiply the rate by `hvd.size()`.
+# Above, the batch stayed at 250 rows, so nothing had to be adapted. Usually, however, each *rank* keeps its number of rows, since that fills a GPU well. Then a
+# step has `hvd.size()` times as many rows, and an epoch has fewer steps. The rule of thumb is to multiply the learning rate by `hvd.size()`.
 #
-# **Predict.** Ten epochs of 1500 rows. Order the three by the objective that they reach: 250 rows a step, rate 0.2; 1000 rows, rate 0.2; 1000 rows, rate 0.8. And
-# the task's own rate, 0.5: will 1000 rows go with 2?
+# **Predict.** We train for ten epochs of 1500 rows, with 250 rows a step at rate 0.2, with 1000 rows at rate 0.2, and with 1000 rows at rate 0.8. In which
+# order are the objectives that they reach? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
 
 # %%
-predict("10-linear", "1000 rows at rate 0.8, compared with 250 rows at rate 0.2, reach ...",
+predict("10-linear",
+        "What do 1000 rows at rate 0.8 reach, compared with 250 rows at rate 0.2?",
         ["a better objective", "about the same", "a worse objective"])
 predict("10-too-large",
-        "1000 rows at rate 2, compared with 250 rows at rate 0.5, reach ...",
+        "What do 1000 rows at rate 2 reach, compared with 250 rows at rate 0.5?",
         ["a better objective", "about the same", "a worse objective"])
 
 # %%
@@ -355,21 +366,28 @@ settle("10-too-large", lambda: compared(4, 3))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A quarter of the steps, each of the same length, do not come as far. Steps that are four times as long make up for it here: as long as the weights move little during
-# four steps, one long step is about four short ones (Goyal et al. 2017). It is a rule with an end: a rate of 0.5 is already a large one here, and four times as much
-# makes the steps too long to come down. Often it fails only at the start of training; so one raises the rate over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17
-# has the rest.
+# A quarter of the steps, each of the same length, do not get as far. Here, steps that are four times as long make up for it, because as long as the weights
+# move little during four steps, one long step is about four short ones (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is already a large
+# one here, and four times as much makes the steps too large to descend. Often the rule fails only at the start of training, so the rate is
+# raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
 #
-# And the epochs? Divide them by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an epoch is an
-# epoch.
+# Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an
+# epoch remains an epoch.
 # </details>
 #
 # ## Fusion and the timeline
 #
-# A network has many small gradients, and each message has a fixed cost. So Horovod's own thread looks every few milliseconds (`HOROVOD_CYCLE_TIME`: 1 by default, 5 by `rendezvous()`, which
-# spares your processor) which tensors are ready **on all ranks**, and copies them into one buffer, up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`): one all-reduce for all of them. That is
-# *tensor fusion*. (`HOROVOD_AUTOTUNE=1` tries both numbers out during the first steps.)
-# Twelve tensors, once one by one, once all at a time:
+# A network has many small gradients, and each message has a fixed cost. Therefore, Horovod's own thread checks every few milliseconds (`HOROVOD_CYCLE_TIME`)
+# which tensors are ready **on all ranks**. It copies them into one buffer of up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`) and sends one all-reduce for all of
+# them, which is called *tensor fusion*.
+#
+# <details><summary>Both settings</summary>
+#
+# The cycle time is 1 ms by default. Here, `rendezvous()` sets it to 5 ms, which spares your processor. With `HOROVOD_AUTOTUNE=1`, Horovod tries different
+# values of both settings during the first steps.
+# </details>
+#
+# The next cell sends twelve tensors, first one at a time and then all at once.
 
 # %%
 # %%px
@@ -389,10 +407,10 @@ for way in (one_by_one, together):
     print(f"{way.__name__}: sums {[int(total[0]) for total in sums]}", end="; ")
 
 # %% [markdown]
-# The same sums. Horovod has written down what it did and when, in the file that `HOROVOD_TIMELINE` names, in the format of Chrome's `chrome://tracing`.
-# `hvd.shutdown()` ends the file.
+# The sums are the same. Horovod has recorded what it did and when in the file that `HOROVOD_TIMELINE` names, in the format of Chrome's `chrome://tracing`.
+# `hvd.shutdown()` completes the file.
 #
-# Before that, a taste of **compression**: `hvd.Compression.fp16` turns each number into 16 bits, sends and *adds* it so, and turns the sum back.
+# Before that, we try **compression**. `hvd.Compression.fp16` turns each number into 16 bits, sends and *adds* it in this form, and turns the sum back.
 
 # %%
 # %%px
@@ -407,17 +425,18 @@ hvd.shutdown()
 print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: {said}")
 
 # %% [markdown]
-# The message has half the bytes of `float32`, and the sum three digits, fewer on many ranks, since each addition is rounded. That is often enough for gradients, as long as none of them *and none of their sums* is too
-# large or too small for 16 bits. For example, two ranks that average 40,000 get infinity. So compression goes together with loss scaling.
+# The message has half the bytes of `float32`, and the sum has three correct digits, or fewer on many ranks, since each addition is rounded. That is often
+# enough for gradients, as long as none of them *and none of their sums* is too large or too small for 16 bits. For example, two ranks that average 40,000 get
+# infinity. For this reason, compression is combined with loss scaling.
 #
 # <details><summary>What Adasum is</summary>
 #
-# `hvd.Adasum` is a different way to combine gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs MPI. On CPUs the number of ranks must be a power of two,
-# and Horovod's guide advises 2 to 2.5 times the rate of one process, whatever their number. With NCCL the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by
-# the GPUs of a node.
+# `hvd.Adasum` is a different way to combine gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs
+# MPI. On CPUs, the number of ranks must be a power of two, and Horovod's guide advises 2 to 2.5 times the learning rate of a single process, regardless of the
+# number of ranks. With NCCL, the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by the GPUs of a node.
 # </details>
 #
-# Now the timeline. Your times are not these.
+# Now we look at the timeline. Your times will differ from these.
 
 # %% tags=["measured"]
 from manyhands.plots import horovod_timeline as trace
@@ -437,25 +456,29 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. *Above*, the tensors go one by one, and each of them waits for the thread's next look or two, which are 5 ms apart. Most of the time is spent on that and not on the bytes. In the
-# *negotiation* the ranks find out that all of them have the tensor. It may leave only then, because an all-reduce that one rank does not join would wait forever. So ranks may hand in their gradients in any order.
-# *Below*, the tensors came together, were copied into the fusion buffer, and left in few messages. (The picture shows the third repetition.)
+# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for the thread's next check or two, which are 5 ms
+# apart. Most of the time is spent on waiting and not on the bytes. In the *negotiation*, the ranks find out that all of them have the tensor. It may be sent
+# only then, because an all-reduce that one rank does not join would wait forever. As a result, ranks may submit their gradients in any order. In the *lower*
+# part, the tensors were submitted together, were copied into the fusion buffer, and were sent in few messages. (It shows the third repetition.)
 #
-# DDP (unit 06) puts gradients into buckets and, after its first step, keeps them, so it needs no negotiation. Horovod decides again in every cycle.
+# DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod decides again in every
+# cycle.
 #
 # <details><summary>How the negotiation becomes cheap, and three more switches</summary>
 #
-# Every rank reports a *new* tensor to rank 0 with its name, shape and type. After that the tensor is in the **response cache**, so from the second step on the ranks only combine a few bits, one for each known tensor.
+# Every rank reports a *new* tensor to rank 0 with its name, shape and type. After that, the tensor is in the **response cache**, so from the second step on the
+# ranks only combine a few bits, one for each known tensor.
 #
-# If a tensor waits for a rank longer than 60 s, the *stall inspector* on rank 0 says which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With `hvd.join()`, a rank that
-# has run out of rows continues to answer the other ranks' all-reduces with zeros. `backward_passes_per_step=k` adds up the gradients of `k` micro-batches before they are sent.
+# If a tensor waits for a rank longer than 60 s, the *stall inspector* on rank 0 reports which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With
+# `hvd.join()`, a rank that has run out of rows continues to answer the other ranks' all-reduces with zeros. `backward_passes_per_step=k` adds up the gradients
+# of `k` micro-batches before they are sent.
 # </details>
 #
 # ## TensorFlow: the tape
 #
-# The same edits have other names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with `op=hvd_tf.Sum`; `broadcast_variables` gives rank 0's
-# variables to all. Both came with Horovod's eager mode, in a pull request of November 2018. Inside, the wrapper is a tape whose
-# `gradient` calls the old one, then all-reduces each gradient before it returns them.
+# The same edits have different names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with
+# `op=hvd_tf.Sum`. `broadcast_variables` sends rank 0's variables to all ranks. Both arrived with Horovod's eager mode, in a pull request of November 2018.
+# Inside, the wrapper is a tape whose `gradient` calls the original one and then all-reduces each gradient before it returns them.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -465,7 +488,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-# Horovod's callbacks know Keras 2 only; before they are imported
+# Horovod's callbacks know only Keras 2, so this comes before their import
 sys.modules["keras"] = tf_keras
 import horovod.tensorflow.keras as hvd_keras
 import horovod.tensorflow as hvd_tf
@@ -474,7 +497,7 @@ tf.get_logger().setLevel("ERROR")
 
 # %% tags=["setup"]
 # %%px --setup
-hvd.shutdown()  # each library has a Horovod of its own: one at a time
+hvd.shutdown()  # each library has its own Horovod, and only one may run at a time
 if not hvd_tf.is_initialized():
     os.environ.pop("HOROVOD_TIMELINE", None)
     rendezvous()
@@ -513,12 +536,13 @@ far["Horovod, TensorFlow eager"] = distance([variable.numpy() for variable in va
 print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e-12}")
 
 # %% [markdown]
-# An optimiser of Keras makes its variables in its first step. If it has any (momentum), broadcast them **after the first step**, with the model's.
+# A Keras optimiser creates its variables in its first step. If it has any (such as momentum), broadcast them **after the first step**, with the model's.
 #
 # ## One test, in eager and graph mode
 #
-# The pull request that brought the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today `tf.function` makes the graph, and
-# `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a rate that grows by 0.1 in each step.
+# The pull request that brought the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today,
+# `tf.function` makes the graph, and `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a rate that
+# grows by 0.1 in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -549,11 +573,11 @@ class StepTest(tf.test.TestCase):
                 self.assertAllClose([call() for _ in range(3)], [0.1, 0.2, 0.3])
 
 # %% [markdown]
-# **Predict.** In which mode does `test_warmup` fail?
+# **Predict.** `test_warmup` takes its rate from a Python counter. In which mode does it fail?
 
 # %%
 predict("10-modes",
-        "TensorFlow: a rate comes from a Python counter. In which mode does its test fail?",
+        "In which mode does the test of a rate from a Python counter fail in TensorFlow?",
         ["eager", "graph", "both", "neither"])
 
 # %%
@@ -573,25 +597,27 @@ settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# TensorFlow runs the Python code of a `tf.function` only while it traces the graph, which happens once here. The graph then contains 0.1 as a constant, and the counter does not move any more. So a number that changes from step to step must be a
-# tensor or a `tf.Variable`. The all-reduce passes in both modes, because it is an operation of the graph.
+# TensorFlow runs the Python code of a `tf.function` only while it traces the graph, which happens once here. The graph then contains 0.1 as a constant, and the
+# counter no longer moves. Therefore, a number that changes from step to step must be a tensor or a `tf.Variable`. The all-reduce passes in both modes, because
+# it is an operation of the graph.
 #
-# Such tests call collectives, so all ranks must run them in the same order. If an assertion fails on one rank before a collective, the other ranks wait in it. Horovod's [own tests](https://github.com/horovod/horovod/blob/master/test/parallel/test_tensorflow.py) have a version
-# for the CPU and a version for the GPU, which is skipped where there is no GPU.
+# Such tests call collectives, so all ranks must run them in the same order. If an assertion fails on one rank before a collective, the other ranks wait in it.
+# Horovod's [own tests](https://github.com/horovod/horovod/blob/master/test/parallel/test_tensorflow.py) have a version for the CPU and a version for the GPU,
+# which is skipped where there is no GPU.
 # </details>
 #
 # ## Keras: callbacks
 #
-# In Keras the edits are an optimiser and callbacks:
+# In Keras, the edits are an optimiser and callbacks.
 #
 # | callback | what it does |
 # |---|---|
-# | `BroadcastGlobalVariablesCallback(0)` | rank 0's variables for all, the optimiser's too |
-# | `MetricAverageCallback()` | means over the ranks at the end of an epoch, so that the log is not rank 0's own |
+# | `BroadcastGlobalVariablesCallback(0)` | sends rank 0's variables to all ranks, including the optimiser's |
+# | `MetricAverageCallback()` | averages over the ranks at the end of an epoch, so that the log is not rank 0's own |
 # | `LearningRateWarmupCallback(...)` | raises the rate over the first epochs |
-# | `ModelCheckpoint(path)`, Keras's own | appended `if hvd.rank() == 0`: one writer |
+# | `ModelCheckpoint(path)`, Keras's own | writes files; added only `if hvd.rank() == 0` |
 #
-# `fit` takes its rows in their order, so each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`), and not with Keras 3.
+# Since `fit` takes its rows in their order, each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`) and not with Keras 3.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -625,10 +651,11 @@ def fit(broadcast_first, path):
     return model.get_weights()
 
 # %% [markdown]
-# **Predict.** Only rank 0 has the right start. With the callbacks alone, are the four models equal at the end? Are they those of one process?
+# **Predict.** Only rank 0 has the right start. With the callbacks alone, are the four models equal at the end? Do they have the weights that a single process
+# computes?
 
 # %%
-predict("10-callbacks", "The callbacks alone: the four models end ...",
+predict("10-callbacks", "How do the four models end with the callbacks alone?",
         ["equal, as one process", "equal, not as one process", "different"])
 
 # %%
@@ -655,19 +682,24 @@ settle("10-callbacks", ended)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The callback broadcasts *at the end of the first batch*, when the optimiser has made its variables. The first step has already been taken, with a sum of gradients from four
-# places. For a fresh training nobody minds one step. When you go on from a checkpoint, give all ranks the weights first: `broadcast_variables(model.variables, root_rank=0)`, as
-# in the second line.
+# The callback broadcasts *at the end of the first batch*, when the optimiser has created its variables. By then, the first step has already been taken, with a
+# sum of gradients from four places. For a new training run, one such step does not matter. When you resume from a checkpoint, however, give all ranks the
+# weights first with `broadcast_variables(model.variables, root_rank=0)`, as in the second line.
 # </details>
 #
 # ## Scripts: horovodrun and mpirun
 #
-# Nothing of `rendezvous()` stands in a script: the launcher does it. The scripts are [scripts/10_pytorch.py](scripts/10_pytorch.py) and
-# [scripts/10_tensorflow.py](scripts/10_tensorflow.py), the latter with the loop and with Keras; take them to any cluster.
+# A script does not need `rendezvous()`, because the launcher does its work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
+# [scripts/10_tensorflow.py](scripts/10_tensorflow.py), which contains both the loop and Keras, to any cluster.
 #
-# `horovodrun` starts processes on other nodes by ssh, `mpirun` in MPI's own way; inside a Slurm job it asks Slurm: [scripts/10_horovod.sbatch](scripts/10_horovod.sbatch).
-# Horovod was built here with both, Gloo and MPI, and with MPICH, whose `mpirun` takes `-hosts a:2,b:2` and `-ppn 2`. Open MPI, which Horovod's own documents use, takes `-H a:2,b:2` and
-# `--map-by ppr:2:node`. The first lines may take a minute to come: each process imports its framework.
+# `horovodrun` starts processes on other nodes by ssh, while `mpirun` does it in MPI's own way. Inside a Slurm job, `mpirun` asks Slurm
+# ([scripts/10_horovod.sbatch](scripts/10_horovod.sbatch)). The first lines may take a minute to appear, because each process imports its framework.
+#
+# <details><summary>MPICH and Open MPI</summary>
+#
+# Horovod was built here with both Gloo and MPI, and the MPI is MPICH, whose `mpirun` takes `-hosts a:2,b:2` and `-ppn 2`. Open MPI, which Horovod's own
+# documents use, takes `-H a:2,b:2` and `--map-by ppr:2:node` instead.
+# </details>
 
 # %%
 run = cluster.launch("scripts/10_pytorch.py", with_="horovodrun", timeout_s=300)
@@ -687,7 +719,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # %% [markdown]
 # ## From Horovod to DistributedDataParallel, line by line
 #
-# If you meet Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move:
+# If you meet Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move.
 #
 # | Horovod | PyTorch's own |
 # |---|---|
@@ -717,28 +749,35 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # %% [markdown]
 # ## Horovod today
 #
-# Horovod began at Uber in 2017, with ring all-reduce for TensorFlow when TensorFlow itself had parameter servers. Sergeev and Del Balso 2018 report 88 % scaling efficiency
-# for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA. Horovod's README reports 90 % for the same two networks on 128 servers with 4 GPUs each, but 68 % for VGG-16, whose
-# gradients have several times as many bytes (unit 05). Then the frameworks learned the same:
+# Horovod began at Uber in 2017, with ring all-reduce for TensorFlow at a time when TensorFlow itself had parameter servers. Later, the frameworks learned to do
+# the same.
 #
-# | you use | today's way to the same |
+# <details><summary>How well it scales</summary>
+#
+# Sergeev and Del Balso 2018 report 88 % scaling efficiency for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA. Horovod's README
+# reports 90 % for the same two networks on 128 servers with 4 GPUs each, but 68 % for VGG-16, whose gradients have several times as many bytes (unit 05).
+# </details>
+#
+# | you use | today's way to do the same |
 # |---|---|
 # | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
-# The last release is 0.28.1 of June 2023, and a C++ extension without releases gets no security fixes either. Lightning removed its Horovod strategy in December 2022. Ray's new Train removed it in 2025, because it had not worked with
-# PyTorch after 2.3, was hardly used, and seemed unmaintained. This course builds Horovod with a few changed lines in its build files. That will do for a course, but not for a new project.
+# The last release is 0.28.1 of June 2023, and a C++ extension without releases gets no security fixes either. Lightning removed its Horovod strategy in
+# December 2022. Ray's new Train removed it in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This course
+# builds Horovod with a few changed lines in its build files. That is enough for a course, but not for a new project.
 #
-# **Use it** where it runs and works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
+# **Use it** where it already works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
 # model does not fit on one device.
 #
-# **What it costs.** Every rank has the whole model; in each step $2 (p - 1)/p$ times the gradients leave each rank (unit 04), after a negotiation. Its own threads keep a part of a core busy.
+# **What it costs.** Every rank has the whole model, and in each step, $2 (p - 1)/p$ times the bytes of the gradients leave each rank (unit 04), after a
+# negotiation. Horovod's own threads keep a part of a core busy.
 #
-# **Why learn it?** The four edits are those of every data-parallel system: one start, summed gradients, own rows, one writer. DDP does the first two in
-# its constructor; the other two are yours there as well. Horovod shows all four.
+# **Why learn it?** Every data-parallel system needs the four edits: one start, summed gradients, own rows, one writer. DDP makes the first two in
+# its constructor, while you make the other two yourself. Horovod shows all four.
 #
-# **The three most common mistakes.** A broadcast that forgets something: the optimiser's state, buffers, or its order. A call of Horovod behind `if hvd.rank() == 0`.
-# Rank 0's own loss in the log, taken for the loss. You meet all of them in the lab.
+# **The three most common mistakes** are a broadcast that forgets something (the optimiser's state, buffers, or its order), a call of Horovod behind
+# `if hvd.rank() == 0`, and rank 0's own loss in the log, mistaken for the loss of all ranks. You meet all of them in the lab.
 #
 # ## What has aged
 #
@@ -747,33 +786,37 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 #
 # | they say | today |
 # |---|---|
-# | Horovod works with sessions only; eager mode comes with a pull request, as `hvd.bcast` | it was merged, as `broadcast_variables` and `DistributedGradientTape`; sessions went with TensorFlow 1 |
-# | `BroadcastGlobalVariablesHook(0)` with Estimator or `MonitoredTrainingSession` | gone: `tf.estimator` left TensorFlow in 2.16. `broadcast_variables`, or the callback |
-# | `config.gpu_options.visible_device_list = str(hvd.local_rank())` | `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`; the rule, one process for each GPU, holds |
+# | Horovod works with sessions only; eager mode comes with a pull request, as `hvd.bcast` | It was merged, as `broadcast_variables` and `DistributedGradientTape`. Sessions disappeared with TensorFlow 1 |
+# | `BroadcastGlobalVariablesHook(0)` with Estimator or `MonitoredTrainingSession` | This no longer exists, because `tf.estimator` left TensorFlow in 2.16. Use `broadcast_variables` or the callback |
+# | `config.gpu_options.visible_device_list = str(hvd.local_rank())` | Use `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`. The rule, one process for each GPU, still holds |
 # | `import horovod.keras` with `keras` | `horovod.tensorflow.keras` with `tf_keras` |
-# | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2 and, but for `fit` on several workers, with Keras 3. `keras.distribution` is for Keras 3 on JAX |
-# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | holds: see *Keras: callbacks* |
-# | epochs inversely to the number of processes, rate in proportion | the rate if the batch grows; the epochs only if each rank goes through all the data |
-# | start with `mpirun` | holds; `horovodrun` came later, and does it without MPI too |
+# | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2 and, except for `fit` on several workers, with Keras 3. `keras.distribution` is for Keras 3 on JAX |
+# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | This still holds, see *Keras: callbacks* |
+# | epochs inversely to the number of processes, rate in proportion | Change the rate if the batch grows, and the epochs only if each rank goes through all the data |
+# | start with `mpirun` | This still holds. `horovodrun` arrived later and works without MPI, too |
 #
 # </details>
 #
-# ## What you can say now
+# ## Summary
 #
-# * *horovodrun* gives each process its number and a meeting place; without it every process is rank 0 of 1.
-# * *Four edits:* one start, summed gradients, own rows, one writer; in PyTorch, TensorFlow and Keras the weights are those of one process, to 1e-12.
-# * *Symptoms:* ranks that start apart, ranks that drift apart, rows computed several times, several writers.
-# * *Rate:* times the number of ranks if the batch grows so. *Epochs:* leave them.
-# * *Timeline:* negotiation, fusion buffer, all-reduce; many small tensors leave together. Compression halves the bytes, and costs digits in each addition.
-# * *Modes:* test a step in eager and in graph mode, because Python code runs only while the graph is traced.
-# * *Today:* DDP, FSDP and `tf.distribute` have replaced it. A script is ported line by line, and its four edits remain.
+# * `horovodrun` gives each process its number and a meeting place, without which every process is rank 0 of 1.
+# * With four edits (one start, summed gradients, own rows, one writer), PyTorch, TensorFlow and Keras reach the weights that a single process computes, to
+#   1e-12.
+# * Missing edits show as ranks that start apart, ranks that drift apart, rows computed several times, or several writers.
+# * If the batch grows with the number of ranks, multiply the learning rate by that number, but leave the epochs.
+# * The timeline shows negotiation, fusion buffer and all-reduce. Many small tensors are sent together. Compression halves the bytes but costs digits in each
+#   addition.
+# * Test a step in eager and in graph mode, because Python code runs only while the graph is traced.
+# * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and its four edits remain.
 #
-# **Now the lab:** broken trainings, to be repaired from their symptoms. All so far was data parallelism: every rank has the whole model. Unit 11 begins the other kind, where the model itself is spread over
-# the ranks, and activations travel inside every step. Unit 17 goes on with large batches.
+# **Now the lab:** you repair broken training functions from their symptoms. So far, every rank has held the whole model, because all of this was data
+# parallelism. Unit 11 begins the other kind, where the model itself is spread over the ranks, and activations travel inside every step. Unit 17 continues with
+# large batches.
 #
-# **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
-# P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with
-# Adaptive Summation*, [arXiv 2006.02924](https://arxiv.org/abs/2006.02924). Eager mode: [pull request 670](https://github.com/horovod/horovod/pull/670). On its state:
+# **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*,
+# [arXiv 1802.05799](https://arxiv.org/abs/1802.05799). P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*,
+# [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. Maleki et al. 2020, *Scaling Distributed Training with Adaptive Summation*,
+# [arXiv 2006.02924](https://arxiv.org/abs/2006.02924). Eager mode: [pull request 670](https://github.com/horovod/horovod/pull/670). On its state:
 # [release 0.28.1](https://github.com/horovod/horovod/releases/tag/v0.28.1), [Lightning 16150](https://github.com/Lightning-AI/pytorch-lightning/pull/16150),
 # [Ray 49454](https://github.com/ray-project/ray/issues/49454).
 
