@@ -1,9 +1,10 @@
-"""Train on the digits with MultiWorkerMirroredStrategy and Model.fit: one process for each worker. TF_CONFIG tells each where all are, and which one it is:
+"""Train on the digits with MultiWorkerMirroredStrategy and Model.fit, with one process for each worker. TF_CONFIG tells each process the addresses of all, and
+which of them it is:
 
     TF_CONFIG='{"cluster": {"worker": ["HOST0:PORT", "HOST1:PORT"]}, "task": {"type": "worker", "index": 0}}' python 07_train.py FOLDER    (and index 1 on HOST1)
 
-FOLDER must be one that all workers see. After each epoch the chief leaves a backup there, and whoever starts again goes on from it; after the last
-epoch it is removed. `--die 4` kills the chief when epoch 4 begins. 07_train.sbatch starts all this on Slurm.
+All workers must be able to see FOLDER. After each epoch, the chief writes a backup to it, and workers that are started again continue from this backup. After the
+last epoch, it is removed. `--die 4` kills the chief when epoch 4 begins. 07_train.sbatch starts such a training run on Slurm.
 """
 
 import argparse
@@ -19,7 +20,7 @@ EPOCHS = track.STEPS * track.ROWS // track.DIGITS
 
 
 def network():
-    """The track's network in Keras, with its weights at the start and the penalty on all of them."""
+    """Return the track's network in Keras, with its initial weights and the penalty on all of them."""
     penalty = tf.keras.regularizers.L2(track.DECAY / 2)
     options = {"kernel_regularizer": penalty, "bias_regularizer": penalty}
     inputs, hidden, outputs = track.SIZES
@@ -30,7 +31,7 @@ def network():
 
 
 class Die(tf.keras.callbacks.Callback):
-    """As if the machine had lost its power."""
+    """Kill this process when an epoch begins, as if the machine had lost its power."""
 
     def __init__(self, epoch):
         super().__init__()
@@ -46,20 +47,20 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--die", type=int, default=-1, metavar="EPOCH")
     options = parser.parse_args()
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # first of all: no other operation may come before it
-    tf.keras.backend.set_floatx("float64")  # Keras' own numbers too: the factor of the penalty, the learning rate
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()  # comes first, because no other operation may run before it
+    tf.keras.backend.set_floatx("float64")  # for Keras' own numbers, too, such as the factor of the penalty and the learning rate
     place = strategy.cluster_resolver
     me, chief = f"{place.task_type} {place.task_id}", place.task_type == "chief" or "chief" not in place.cluster_spec().jobs and place.task_id == 0
     with strategy.scope():
         model = network()
         model.compile(tf.keras.optimizers.SGD(track.RATE), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     callbacks = [tf.keras.callbacks.BackupAndRestore(os.path.join(options.folder, "backup")), *([Die(options.die)] if chief else [])]
-    data = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)  # the global batch: it is cut into one part for each replica
+    data = tf.data.Dataset.from_tensor_slices(track.data()).batch(track.ROWS)  # the global batch, which is split into one part for each replica
     try:
         history = model.fit(data, epochs=EPOCHS, callbacks=callbacks, verbose=0)
     except tf.errors.OpError as error:
         print(f"{me}: {type(error).__name__}. Start all workers again.", flush=True)
-        os._exit(1)  # at once: an orderly end would wait for the worker that has gone
+        os._exit(1)  # immediately, because an orderly end would wait for the worker that is lost
     far = track.distance([weight.T for weight in model.get_weights()], track.one_process()[0])
     role = ", the chief" if chief else ""
     print(f"{me} of {strategy.num_replicas_in_sync}{role}: epochs {history.epoch[0]} to {history.epoch[-1]}, loss {history.history['loss'][-1]:.4f};",

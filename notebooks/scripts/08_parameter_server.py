@@ -1,11 +1,12 @@
-"""Train on the digits with parameter servers in TensorFlow: a chief, workers and servers, one process for each. TF_CONFIG tells each where all are, and which one it is:
+"""Train on the digits with parameter servers in TensorFlow, with one process for the chief and for each worker and server. TF_CONFIG tells each process the
+addresses of all, and which of them it is:
 
     TF_CONFIG='{"cluster": {"chief": ["HOST0:PORT"], "worker": ["HOST1:PORT", "HOST2:PORT"], "ps": ["HOST3:PORT"]}, "task": {"type": "chief", "index": 0}}' \\
-        python 08_parameter_server.py FOLDER    (and likewise worker 0, worker 1 and ps 0)
+        python 08_parameter_server.py FOLDER    (and the same for worker 0, worker 1 and ps 0)
 
-Workers and servers wait for work, and do not end by themselves. The chief has the program: it trains synchronously, leaves the weights in FOLDER, and trains
-asynchronously. --cut lets the servers keep parts of large variables; --fit trains with Model.fit; --kill kills worker 1 in the midst of the asynchronous
-training (the chief and worker 1 must be on one machine then).
+Workers and servers wait for work, and do not end by themselves. The chief has the program, which trains synchronously, saves the weights in FOLDER, and then
+trains asynchronously. With --cut, the servers keep parts of large variables. With --fit, the script also trains with Model.fit. With --kill, it kills worker 1
+in the middle of asynchronous training, for which the chief and worker 1 must be on one machine.
 """
 
 import argparse
@@ -22,16 +23,16 @@ from manyhands import track  # noqa: E402
 from manyhands.data import shard  # noqa: E402
 from manyhands.quiet import quietly  # noqa: E402
 
-tf.get_logger().setLevel("FATAL")  # the coordinator's lines about a lost worker
+tf.get_logger().setLevel("FATAL")  # hides the coordinator's messages about a lost worker
 
 
 def serve(place):
-    """What workers and servers do: keep variables, wait for operations, run them. Never returns."""
+    """Run a worker or a server, which keeps variables, waits for operations and runs them. This function never returns."""
     tf.distribute.Server(place.cluster_spec(), job_name=place.task_type, task_index=place.task_id, protocol="grpc").join()
 
 
 def serve_until_killed(place, number_file):
-    """The same in a process of its own, whose number the chief finds in a file. This one waits for its end, as Slurm or Kubernetes would."""
+    """Serve in a child process, whose number the chief finds in a file, and wait for its end, as Slurm or Kubernetes would."""
     child = os.fork()
     if child == 0:
         number_file.write_text(str(os.getpid()))
@@ -41,7 +42,7 @@ def serve_until_killed(place, number_file):
 
 
 def kill(number):
-    """Kill a process, and wait until it is gone."""
+    """Kill a process, and wait until it has ended."""
     os.kill(number, signal.SIGKILL)
     try:
         while True:
@@ -52,14 +53,14 @@ def kill(number):
 
 
 def make_variables(strategy):
-    """The track's weights on the servers, and a list of their parts."""
+    """Create the track's weights on the servers, and return them with a list of their parts."""
     with strategy.scope():
         variables = [tf.Variable(values.T) for values in track.start()]
     return variables, [part for variable in variables for part in getattr(variable, "variables", [variable])]
 
 
 def show_places(parts):
-    """How many bytes each server has, and the shapes of its parts."""
+    """Print how many bytes each server has, and the shapes of its parts."""
     kept = {}
     for part in parts:
         kept.setdefault(tf.DeviceSpec.from_string(part.device).task, []).append(part.shape)
@@ -68,7 +69,7 @@ def show_places(parts):
 
 
 def batches(workers):
-    """For each step the rows of each worker."""
+    """Yield for each step the rows of each worker."""
     x, y = track.data()
     for step in range(track.STEPS):
         rows = track.rows(step)
@@ -81,14 +82,14 @@ def losses(variables, x, y):
 
 
 def gradients(variables, parts, x, y):
-    """Of a part of the mean loss: the sum over these rows, divided by the rows of all."""
+    """Return the gradients of a part of the mean loss, which is the sum over these rows, divided by the rows of all workers."""
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(losses(variables, x, y)) / track.ROWS
     return tape.gradient(loss, parts)
 
 
 def train_synchronously(variables, parts, coordinator, workers):
-    """Workers compute gradients; the chief waits for all of them, adds up, and changes the variables once in a step."""
+    """Let workers compute gradients. The chief waits for all of them, adds them up, and changes the variables once in a step."""
 
     @tf.function
     def push(x, y):
@@ -104,7 +105,7 @@ def train_synchronously(variables, parts, coordinator, workers):
 
 
 def train_asynchronously(variables, parts, coordinator, workers, updates, kill_worker):
-    """Workers compute gradients and change the variables themselves, as soon as they can: nobody waits for anybody."""
+    """Let workers compute gradients and change the variables themselves, as soon as they can, so that no worker waits for another one."""
 
     @tf.function
     def step_of_one(x, y):
@@ -114,7 +115,7 @@ def train_asynchronously(variables, parts, coordinator, workers, updates, kill_w
 
     for number, step in enumerate(batches(workers)):
         if number == track.STEPS // 2 and kill_worker:
-            coordinator.join()  # nothing is under way: an update that a worker has made, but not reported yet, would be made again
+            coordinator.join()  # so that no call is running, because an update that a worker has made but not reported yet would be made again
             kill_worker()
             print(f"asynchronous: worker 1 was killed after {updates.numpy()} updates")
         for args in step:
@@ -123,7 +124,7 @@ def train_asynchronously(variables, parts, coordinator, workers, updates, kill_w
 
 
 def fit(strategy):
-    """The same network with Model.fit: asynchronous, each step by some worker, which makes its data itself."""
+    """Train the same network with Model.fit, asynchronously. Each step runs on one of the workers, which makes its data itself."""
     with strategy.scope():
         model = track.keras_network()
         model.compile(tf.keras.optimizers.SGD(track.RATE), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
@@ -135,7 +136,7 @@ def fit(strategy):
 
 
 def chief(place, options):
-    """The program. The strategy is made before any operation."""
+    """Run the program of the chief, which creates the strategy before any operation."""
     tasks = place.cluster_spec().as_dict()
     cut = tf.distribute.experimental.partitioners.MinSizePartitioner(min_shard_bytes=4096, max_shards=len(tasks["ps"]))
     strategy = tf.distribute.ParameterServerStrategy(place, variable_partitioner=cut if options.cut else None)
@@ -147,7 +148,7 @@ def chief(place, options):
     np.savez(Path(options.folder, "weights.npz"), *weights)
     print(f"synchronous: same weights as one process, to 1e-12: {track.distance(weights, track.one_process()[0]) < 1e-12}")
 
-    with quietly():  # TensorFlow's own lines about a lost worker; an error is shown
+    with quietly():  # hides TensorFlow's own messages about a lost worker, but shows an error
         go_on_asynchronously(strategy, coordinator, workers, options)
     if options.fit:
         fit(strategy)
@@ -162,7 +163,7 @@ def go_on_asynchronously(strategy, coordinator, workers, options):
     loss = tf.reduce_mean(losses(variables, *track.data())).numpy()
     print(f"asynchronous: {updates.numpy()} updates; loss below 0.5: {loss < 0.5}", flush=True)
     if options.kill:
-        os._exit(0)  # at once: an orderly end would wait for the worker that has gone
+        os._exit(0)  # immediately, because an orderly end would wait for the worker that is lost
 
 
 def main():

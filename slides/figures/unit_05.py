@@ -1,8 +1,8 @@
 """The pictures of deck 05: latency and bandwidth, where ring and tree cross, two levels, buckets."""
 
-import math
-
 from sketch import INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch
+
+from manyhands.simulate import ring_s, tree_s
 
 ALPHA_S, BYTES_PER_S = 30e-6, 2e9
 CHECKED = (  # recorded: bytes; ring, tree and ready ahead: measured and predicted, in ms; as notebooks/05_communication_costs.ipynb printed it
@@ -39,11 +39,11 @@ def link():
 
 
 def _ring_s(n, p=4):
-    return 2 * (p - 1) * (ALPHA_S + n / (p * BYTES_PER_S))
+    return float(ring_s(p, n, ALPHA_S, BYTES_PER_S))
 
 
 def _tree_s(n, p=4):
-    return 2 * math.ceil(math.log2(p)) * (ALPHA_S + n / BYTES_PER_S)
+    return float(tree_s(p, n, ALPHA_S, BYTES_PER_S))
 
 
 def cross():

@@ -1,18 +1,18 @@
 # %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Lab: a data-parallel step that equals the big batch
 #
-# You write data parallelism in four small pieces, with nothing but an all-reduce. At the end you can
+# You write data parallelism in four small pieces, with nothing but an all-reduce. At the end, you can
 #
-# * cut a batch of any size into one shard for each rank;
-# * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks;
-# * write each rank's share of an objective, so that the shares add up to it: losses as a mean over all rows, weight decay once;
-# * take a step on several ranks that ends with the weights of one process.
+# * cut a batch of any size into one shard for each rank.
+# * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks.
+# * write each rank's share of an objective so that the shares add up to it, with losses as a mean over all rows, and weight decay counted once.
+# * take a step on several ranks that ends with the weights that a single process computes.
 #
-# **Before:** the tutorial of this unit, or as much PyTorch as is in it. **Minutes:** 35. **Ranks:** 4, on 2 nodes. **Points:** 13.
+# **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35. **Ranks:** 4, on 2 nodes. **Points:** 13.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster
+# notices it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it
+# prints when the answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -35,20 +35,20 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. Rows
 #
-# A batch has `n` rows. Cut it into one slice for each rank: neighbours stay together, in the order of the ranks. If `n` does not divide, the first
-# ranks take one row more. If there are fewer rows than ranks, the last ones get an empty slice.
+# A batch has `n` rows. Cut it into one slice for each rank, so that neighbouring rows stay together and the slices follow the order of the ranks. If `n`
+# cannot be divided evenly, the first ranks take one row more. If there are fewer rows than ranks, the last ranks get an empty slice.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# `divmod(n, world_size)`. For more, run `hint("01-rows")` in a cell of its own.
+# Which two numbers does `divmod(n, world_size)` return? For more help, run `hint("01-rows")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rows"
 # %%px --setup
 def rows_of(n: int, rank: int, world_size: int) -> slice:
-    """The rows of `rank`: a slice of a batch of n rows."""
+    """Return the rows of `rank`, as a slice of a batch of n rows."""
     ### BEGIN SOLUTION
     share, extra = divmod(n, world_size)
     start = rank * share + min(rank, extra)
@@ -63,16 +63,19 @@ check.rows(cluster, "rows_of")
 #
 # Every rank has run backward on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
 #
-# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and it must have none afterwards. One rank did not use the last layer. Its
-# gradient there is `None` and counts as zeros. (If *no* rank has used a trained parameter, its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose gradient is `None`. With plain SGD, zeros have the same effect, but with weight decay or momentum a parameter moves even if its gradient is zero.)
+# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and it must
+# have none afterwards. One rank did not use the last layer, so its gradient there is `None` and counts as zeros. (If *no* rank has used a trained parameter,
+# its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose gradient is `None`. With plain SGD, zeros
+# have the same effect, but with weight decay or momentum, a parameter moves even if its gradient is zero.)
 #
-# The check counts, too: an all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks. To gather all gradients everywhere moves more.
+# The check also counts what is sent. An all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks, whereas gathering all gradients on every rank
+# would move more.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which list of parameters is the same on all ranks, whatever they have computed? For more, `hint("01-gradients")`.
+# Which list of parameters is the same on all ranks, whatever they have computed? For more help, run `hint("01-gradients")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="gradients"
@@ -81,7 +84,7 @@ def sum_gradients(model: nn.Module, group: dist.ProcessGroup | None = None) -> N
     """Write into the gradient of every trained parameter the sum of the gradients of all
     ranks of `group`.
 
-    All ranks of the group call it; `group=None` is the world.
+    All ranks of the group call this function, and `group=None` is the world.
     """
     ### BEGIN SOLUTION
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -98,28 +101,29 @@ check.gradients(cluster, "sum_gradients")
 # %% [markdown]
 # ## 3. A rank's share of the objective
 #
-# One process would minimise, over the `n` rows of the batch,
+# For the `n` rows of the batch, a single process would minimise
 #
 # $$ J(w) = \lambda R(w) + \frac{1}{n} \sum_{i=1}^{n} \ell_i(w), \qquad R(w) = \frac{1}{2} \sum_j w_j^2 $$
 #
-# where the $w_j$ are all numbers in trained parameters, those of a tied one once, and $\ell_i$ is the cross entropy of row $i$.
+# where the $w_j$ are all numbers in trained parameters (the numbers of a tied one only once), and $\ell_i$ is the cross entropy of row $i$.
 #
-# Each rank has some of the rows, perhaps none. Write its share, such that the shares of all ranks **add up** to $J$. There is no communication in this
-# function: only numbers that each rank knows. It does not ask which rank it runs on, for the check computes all shares on one rank.
+# Each rank has some of the rows, perhaps none. Write its share so that the shares of all ranks **add up** to $J$. This function does not communicate, because
+# it needs only numbers that each rank knows. It also does not ask which rank it runs on, because the check computes all shares on one rank.
 #
 # *Difficulty ●●○, 9 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does `cross_entropy` divide by, if you say nothing? How often is R in the sum of all shares? For more, `hint("01-share")`.
+# What does `cross_entropy` divide by unless you choose otherwise? How often is R in the sum of all shares? For more help, run `hint("01-share")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="share"
 # %%px --setup
 def share(model: nn.Module, x: torch.Tensor, y: torch.Tensor, n: int, decay: float,
           world_size: int) -> torch.Tensor:
-    """This rank's share of J, as a scalar that can run backward. `x` and `y` are this
-    rank's rows; the whole batch has n."""
+    """Return this rank's share of J, as a scalar that can run backward. `x` and `y` are
+    this rank's rows, while the whole batch has n."""
     ### BEGIN SOLUTION
     losses = cross_entropy(model(x), y, reduction="sum") / n
     penalty = sum(p.square().sum() for p in model.parameters() if p.requires_grad) / 2
@@ -132,27 +136,27 @@ check.share(cluster, "share")
 # %% [markdown]
 # ## 4. The step
 #
-# Put it together. Every rank of the group is given the same model and the whole batch, and puts only its own rows through the model. The update is the plainest one:
-# `w -= rate * gradient`. No optimiser is needed.
+# Now put the pieces together. Every rank of the group gets the same model and the whole batch, but it puts only its own rows through the model. The update is
+# the plainest one, `w -= rate * gradient`, so you need no optimiser.
 #
-# Return the objective of the whole batch as it was before the update: the number that one process would print.
+# Return the objective of the whole batch as it was before the update, which is the number that a single process would print.
 #
-# The checks use groups of 4, 3 and 2 ranks, three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world
-# is rank 1, which `dist.get_rank(group)` says.
+# The checks use groups of 4, 3 and 2 ranks, three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world is rank
+# 1, as `dist.get_rank(group)` reports.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Whose rank is it: that of the group. What is in `grad` when the second step begins? For more, `hint("01-step")`.
+# Use the rank within the group. What is in `grad` when the second step begins? For more help, run `hint("01-step")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="step"
 # %%px --setup
 def train_step(model: nn.Module, x: torch.Tensor, y: torch.Tensor, rate: float,
                decay: float, group: dist.ProcessGroup | None = None) -> float:
-    """One step of gradient descent on the whole batch (x, y), shared by all ranks of
-    `group`; returns J before the step."""
+    """Take one step of gradient descent on the whole batch (x, y), shared by all ranks of
+    `group`, and return J as it was before the step."""
     ### BEGIN SOLUTION
     n, rank, world_size = len(x), dist.get_rank(group), dist.get_world_size(group)
     mine = rows_of(n, rank, world_size)
@@ -175,8 +179,8 @@ check.step(cluster, "train_step")
 # %% [markdown]
 # ## All together
 #
-# The task that runs through units 01 to 10: a network on handwritten digits, 60 steps with batches of 250 rows. Your step trains it on four ranks; the
-# reference is one process, without PyTorch. Not graded: it works when your pieces do.
+# Units 01 to 10 share one task, a network on handwritten digits that trains for 60 steps with batches of 250 rows. Your step trains it on four ranks, and the
+# reference is a single process without PyTorch. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px
@@ -195,11 +199,12 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while backward still runs.
-# * Try it: put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train it with `train_step` on four ranks, and with a plain loop over
-#   whole batches in one process (`track.one_process()` has no batch norm and is no judge here). Compare the weights of the two.
-# * What a *larger* batch does to training, with the same steps or with fewer: unit 17, and P. Goyal et al. 2017,
-#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), whose section 3 has two of the mistakes of this lab: the division, and weight decay.
+# * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while backward is still running.
+# * As an experiment, put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train this network with `train_step` on four ranks, and
+#   with a plain loop over whole batches in one process, and compare the weights of the two. (`track.one_process()` has no batch norm, so it is not the
+#   reference here.)
+# * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017, [Accurate, Large
+#   Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper has two of the mistakes of this lab, namely the division and weight decay.
 
 # %%
 cluster.stop()

@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
 # # 02 Lab: one model on several devices
 #
-# You share a training step out over devices by hand, then let `MirroredStrategy` do it, and get one device's numbers each time. At the end
-# you can
+# You distribute a training step over devices by hand and then let `MirroredStrategy` do it. Each time, you get the same numbers as on one
+# device. At the end you can
 #
-# * place forward and backward of a shard on a device of your choice, and add up the gradients;
-# * find out on which device a layer's backward runs, and place it where its forward ran;
-# * fine-tune with `Model.fit` on any number of replicas: scope, metric, global batch and learning rate;
+# * place the forward and backward passes of a shard on a device of your choice, and add up the gradients;
+# * find out on which device a layer's backward pass runs, and place it where its forward pass ran;
+# * fine-tune with `Model.fit` on any number of replicas, with the right scope, metric, global batch and learning rate;
 # * write a loss that does not depend on the number of replicas;
-# * write a training loop that is right to the last, uneven batch.
+# * write a training loop that is right up to the last, uneven batch.
 #
-# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 45. **Ranks:** none, one kernel with four devices.
-# **Points:** 12.
+# **Before:** the tutorial of this unit, or the same knowledge of `tf.distribute`. **Minutes:** 45. **Ranks:** none, one kernel with four
+# devices. **Points:** 12.
 #
-# Every cell runs in this kernel. Each exercise stands on its own: a check does not need the exercise before it. Below each check you see
-# the output to aim at; run the check, and see your own.
+# Every cell runs in this kernel. You can do the exercises in any order, because no check needs the exercise before it. Below each check you see
+# the output to aim at, and when you run the check, you see your own.
 
 # %% tags=["setup"]
 import os
@@ -37,7 +37,7 @@ tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.keras.utils.set_random_seed(0)
 kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 physical = tf.config.list_physical_devices(kind)
-if len(physical) < 4:  # too few: cut the first one into four
+if len(physical) < 4:  # too few: split the first one into four
     part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU"
                                                 else None)
     tf.config.set_logical_device_configuration(physical[0], [part] * 4)
@@ -46,28 +46,28 @@ print(len(tf.config.list_logical_devices(kind)[:4]), "devices")
 # %% [markdown]
 # ## 1. A step by hand
 #
-# No strategy yet. Cut the batch into one shard per device, run forward **and** backward of each shard on its device, add up the
-# gradients, update the weights once.
+# There is no strategy yet, so you do its work yourself. Split the batch into one shard per device, run the forward **and** backward passes of
+# each shard on its device, add up the gradients, and update the weights once.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# The gradient of the mean over the batch is a sum over examples, divided by the size of the *whole* batch. And an operation runs where
-# the innermost `with tf.device(...)` says when it is *called*: that holds for `tape.gradient` too. For more, run
-# `hint("02-by-hand")` in a cell of its own.
+# The gradient of the mean over the batch is a sum over examples, divided by the size of the *whole* batch. An operation runs on the device that
+# the innermost `with tf.device(...)` names when the operation is *called*, and this is true of `tape.gradient`, too. If you need more help, run
+# `hint("02-by-hand")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="by-hand"
 def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: np.ndarray,
                    example_losses, learning_rate: float) -> tf.Tensor:
-    """One step of gradient descent on the mean loss of the batch (x, y), shared by
-    `devices`.
+    """Take one step of gradient descent on the mean loss of the batch (x, y), which is
+    split over `devices`.
 
-    x is [examples, features], y is [examples]; the number of devices need not divide
-    `examples`. `example_losses(weights, x, y)` gives one loss per example. Call it once per
-    device, on at most ceil(examples / number of devices) examples. Changes `weights` in
-    place and returns the gradient of the mean loss.
+    x is [examples, features] and y is [examples]. The number of examples need not be a
+    multiple of the number of devices. `example_losses(weights, x, y)` returns one loss per
+    example. Call it once per device, on at most ceil(examples / number of devices)
+    examples. Change `weights` in place, and return the gradient of the mean loss.
     """
     ### BEGIN SOLUTION
     gradients = []
@@ -86,16 +86,20 @@ def hand_made_step(devices: list[str], weights: tf.Variable, x: np.ndarray, y: n
 check.by_hand(hand_made_step)
 
 # %% [markdown]
-# ## 2. Find the bug: a model cut by its layers
+# ## 2. Find the bug: a model split by its layers
 #
-# Here the model is cut, and not the batch. There are at least as many layers as devices. Device 0 must take the first layers, device 1 the next ones, and so on, as many as `np.array_split` gives each. The weights, the forward **and** the backward of every layer belong on its device. `layer(w, x)` computes a layer, and backward begins with the gradient of the sum of the output's squares.
+# In this exercise the model is split instead of the batch. There are at least as many layers as devices. The first device of the list `devices`
+# must take the first layers, the second device the next ones, and so on, with as many layers for each as `np.array_split` gives it. The check
+# passes the devices in a different order. The weights, the forward pass **and** the backward pass of every layer belong on its device.
+# `layer(w, x)` computes a layer, and the backward pass begins with the gradient of the sum of the output's squares.
 #
-# A colleague wrote the function below. It runs, no error is raised, and a test against one device passes. On four GPUs, however, the last GPU runs out of memory in backward, and a profiler counts more copies between the GPUs than
-# the three that four blocks of layers need in forward.
+# A colleague wrote the function below. It runs without an error, and a test against one device passes. On four GPUs, however, the last GPU runs
+# out of memory in the backward pass, and a profiler counts more copies between the GPUs than the three that four blocks of layers need in the
+# forward pass.
 
 # %%
 def faulty_gradients(devices, starts, x, layer):
-    """The gradients of the sum of squares of the output, for the weights of every layer."""
+    """Return the gradients of the output's sum of squares for every layer's weights."""
     weights, activations = [], [x]
     with tf.GradientTape() as tape:
         for i, start in enumerate(starts):
@@ -108,11 +112,12 @@ def faulty_gradients(devices, starts, x, layer):
         return tape.gradient(loss, weights)
 
 # %% [markdown]
-# The next cell shows on which device each layer computes its forward and its backward, and whether the gradients equal one device's. Which device numbers should the first two lines show for six layers on four devices?
+# The next cell shows on which device each layer computes its forward and its backward pass, and whether the gradients equal one device's
+# gradients. Which device numbers should the first two lines show for six layers on four devices?
 
 # %%
 def evidence(split):
-    """Where six layers on four devices are computed, by number of device."""
+    """Print where six layers on four devices are computed, by device number."""
     forward, backward = [], {}
 
     def layer(w, x):
@@ -132,7 +137,7 @@ def evidence(split):
     draw = np.random.default_rng(0)
     starts, x = [draw.normal(size=(4, 4)) for _ in range(6)], tf.constant(
         draw.normal(size=(2, 4)))
-    found, alone = split(DEVICES, starts, x, layer), split(
+    found, alone = split(DEVICES, starts, x, layer), faulty_gradients(
         DEVICES[:1], starts, x, lambda w, x: tf.tanh(x @ w))
     print("forward on ", forward)
     print("backward on", [backward.get(i) for i in range(6)])
@@ -149,17 +154,19 @@ evidence(faulty_gradients)
 #
 # <details><summary>Hint</summary>
 #
-# Compare the two lists with what the first paragraph asks for. Which of the two lists can be repaired by a different choice of `devices[...]` alone, and which cannot? `hint("02-split")`.
+# Compare the two lists with what the first paragraph asks for. Which of the two lists can be repaired by a different choice of `devices[...]`
+# alone, and which cannot? If you need more help, run `hint("02-split")`.
 # </details>
 
 # %% tags=["solution"] grade_id="split"
 def split_gradients(devices: list[str], starts: list[np.ndarray], x: tf.Tensor,
                     layer) -> list[tf.Tensor]:
-    """The gradients of the sum of squares of the model's output, with respect to the
-    weights of every layer, in their order.
+    """Return the gradients of the sum of squares of the model's output with respect to the
+    weights of every layer, in the order of the layers.
 
-    `starts` are the weights; `layer(w, x)` is called once for each layer, on its device,
-    and its backward runs there too. The batch `x` goes through all layers.
+    `starts` holds the layers' weights. `layer(w, x)` is called once for each layer, on the
+    layer's device, and its backward pass runs there, too. The batch `x` goes through all
+    layers.
     """
     ### BEGIN SOLUTION
     places = [device for device, own in zip(devices,
@@ -187,27 +194,28 @@ check.split(split_gradients)
 # %% [markdown]
 # ## 3. Fine-tune with `Model.fit`
 #
-# `build_model()` gives a trained model. Train its last layer further, on all replicas: build and compile so that every variable is mirrored, freeze all layers but
-# the last, and let `fit` count the accuracy of each epoch.
+# `build_model()` returns a trained model, whose last layer you train further on all replicas. Build and compile the model so that every variable
+# is mirrored, freeze all layers but the last, and let `fit` compute the accuracy of each epoch.
 #
-# A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep a replica's share of the batch as it is,
-# and scale the rate with the global batch: k times the batch, k times the rate.
+# A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep each replica's share of the batch
+# as it is, and scale the rate with the global batch, so that k times the batch is trained with k times the rate.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does `batch_size` in `fit` count? And in which order does `fit` take arrays, if you say nothing? `hint("02-fit")`.
+# What does `batch_size` in `fit` count? In which order does `fit` take the examples of an array by default? If you need more help, run
+# `hint("02-fit")`.
 # </details>
 
 # %% tags=["solution"] grade_id="fit"
 def fine_tune(strategy: tf.distribute.Strategy, build_model, x: np.ndarray, y: np.ndarray,
               per_replica_batch: int, base_rate: float, epochs: int) -> tuple:
-    """Return `(model, accuracies)`: the model after `epochs` of plain SGD, and the accuracy
-    of each epoch, as `fit` counts it.
+    """Return `(model, accuracies)`, which are the model after `epochs` epochs of plain SGD
+    and the accuracy of each epoch as `fit` counts it.
 
-    The model gives logits, the loss is the sparse categorical cross-entropy. Examples are
-    taken in their order. Only the last layer is trained.
+    The model returns logits, and the loss is the sparse categorical cross-entropy. The
+    examples are taken in their order. Only the last layer is trained.
     """
     ### BEGIN SOLUTION
     replicas = strategy.num_replicas_in_sync
@@ -229,23 +237,23 @@ check.fit(fine_tune)
 # %% [markdown]
 # ## 4. The loss of a replica
 #
-# `strategy.run` will call this on every replica. The losses that the replicas return, and their gradients, are *summed*. The check runs it on
-# equal shards, on unequal ones, and with fewer examples than replicas.
+# `strategy.run` will call this function on every replica. The losses that the replicas return are *summed*, and so are their gradients. The
+# check runs the function on equal shards, on unequal shards, and with fewer examples than replicas, so that some shards are empty.
 #
 # *Difficulty ●●○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What is the mean of an empty shard? What is its sum? For more, `hint("02-replica-loss")`.
+# What is the mean of an empty shard, and what is its sum? If you need more help, run `hint("02-replica-loss")`.
 # </details>
 
 # %% tags=["solution"] grade_id="replica-loss"
 def replica_loss(example_losses: tf.Tensor, global_batch: int) -> tf.Tensor:
-    """This replica's part of the loss: summed over the replicas it is the mean over the
-    global batch.
+    """Return this replica's part of the loss, so that the sum over the replicas is the mean
+    over the global batch.
 
-    `example_losses` is [examples on this replica], perhaps empty; `global_batch` counts the
-    examples on all replicas.
+    `example_losses` is [examples on this replica] and may be empty. `global_batch` counts
+    the examples on all replicas.
     """
     ### BEGIN SOLUTION
     return tf.reduce_sum(example_losses) / global_batch
@@ -257,26 +265,27 @@ check.replica_loss(replica_loss)
 # %% [markdown]
 # ## 5. An epoch
 #
-# The whole loop: distribute the data, run, reduce, update. The loss of a step is the mean over the examples that are *there*, in the last,
-# smaller batch too. The model gives logits; the loss is the softmax cross-entropy.
+# Write the whole loop, which distributes the data, runs the step on every replica, reduces the losses and updates the weights. The loss of a
+# step is the mean over the examples that the batch *really* has, in the last, smaller batch too. The model returns logits, and the loss is the
+# softmax cross-entropy.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Each replica knows the size of its own shard only. `tf.distribute.get_replica_context().all_reduce("SUM", ...)` adds a number up over the
-# replicas. For more, `hint("02-epoch")`.
+# Each replica knows only how large its own shard is. However, `tf.distribute.get_replica_context().all_reduce("SUM", ...)` adds up a number over
+# the replicas. If you need more help, run `hint("02-epoch")`.
 # </details>
 
 # %% tags=["solution"] grade_id="epoch"
 def train_epoch(strategy: tf.distribute.Strategy, model, optimizer,
                 x: np.ndarray, y: np.ndarray, global_batch: int) -> list[float]:
-    """Train on all examples once, in their order, `global_batch` at a time; the loss of
-    every step.
+    """Train on all examples once, in their order, `global_batch` at a time, and return the
+    loss of every step.
 
-    Model and optimizer were made in the strategy's scope. The last batch may be smaller.
-    Step by step, weights and losses are those of one device that takes the mean over the
-    same batch.
+    Model and optimizer were created in the strategy's scope. The last batch may be smaller.
+    Step by step, weights and losses equal the ones that a single device computes when it
+    takes the mean over the same batch.
     """
     ### BEGIN SOLUTION
     def replica_step(x, y):
@@ -302,11 +311,12 @@ check.epoch(train_epoch)
 # %% [markdown]
 # ## What you can do now
 #
-# You have written what a strategy does (1) and what it does not do (2), let `fit` do it (3), and used one where it leaves the thinking to you: the scale of
-# the loss and the uneven batch (4, 5).
+# You have written what a strategy does (exercise 1) and what it does not do (exercise 2), and you have let `fit` do the work (exercise 3). You
+# have also used a strategy where it leaves the thinking to you, that is, for the scale of the loss and for the uneven batch (exercises 4 and 5).
 #
-# **Go on** with numbers of your own: in the tutorial's training loop, raise the global batch with the number of replicas, and see what
-# three epochs then reach, with the old learning rate and with the scaled one. Then unit 07: the same on several machines.
+# **Go on** with an experiment in the tutorial's training loop. Raise the global batch with the number of replicas, and compare what three epochs
+# then reach with the old learning rate and with the scaled one. After that, unit 07 does the same on several machines.
 #
-# **References.** TensorFlow guide, [Custom training with tf.distribute.Strategy](https://www.tensorflow.org/tutorials/distribute/custom_training) ·
+# **References.** TensorFlow guide, [Custom training with
+# tf.distribute.Strategy](https://www.tensorflow.org/tutorials/distribute/custom_training) ·
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv:1706.02677](https://arxiv.org/abs/1706.02677)

@@ -3,19 +3,20 @@
 #
 # You write the four parts of `nn.DataParallel`, and put them together. At the end you can
 #
-# * cut nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
+# * split nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
 # * make replicas whose gradients arrive in the one original, with tied and frozen weights and buffers;
 # * run them in threads that keep the caller's modes, and report what went wrong in which replica;
-# * say, and show, what becomes of batch norm's statistics;
+# * explain and show what becomes of batch norm's statistics;
 # * keep the outputs off device 0.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** none. **Points:** 24, of which one needs two GPUs.
 #
-# Short of time? `nn.DataParallel` is on its way out; what lasts is in exercises 1, 3 and 4 (33 minutes): each check needs only its own function.
+# If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach lasts, although `nn.DataParallel` is on its way out. Each check
+# needs only its own function.
 #
-# Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, four devices are four times `"cpu"`: replicas are real copies,
-# and threads are real threads. The checks also use a device called `"meta"`: tensors on it have a shape and no numbers, on every machine, and so they show
-# without a GPU whether something was moved. Below each check stands what it says when the answer is right.
+# Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, the list of devices contains `"cpu"` four times, but
+# replicas are real copies and threads are real threads. The checks also use a device called `"meta"`. Tensors on it have a shape but no numbers, on every
+# machine, and therefore they show without a GPU whether something was moved. Below each check you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 import copy
@@ -31,24 +32,26 @@ from manyhands.checks import dataparallel as check
 # %% [markdown]
 # ## 1. Scatter
 #
-# A module's inputs are nested: tuples, lists and dicts, and in them tensors, numbers, words, None. Cut all tensors along their rows (dimension 0) as
-# `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, with a piece in the place of each tensor.
+# A module's inputs are nested, because tuples, lists and dicts can contain tensors, numbers, strings and None. Split all tensors along their rows
+# (dimension 0) as `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, except that each tensor is replaced by a
+# piece of it.
 #
-# What is no tensor goes to all replicas, the same object. Few rows may give fewer pieces than there are devices: 5 rows on 4 devices are 2, 2 and 1. Then the
-# list is shorter, and things that could go to all devices go to those only: the fewest pieces decide. Containers keep their type; an empty one goes to all.
+# Whatever is not a tensor goes to all replicas, as the same object. With few rows there may be fewer pieces than devices. For example, 5 rows on 4 devices
+# are 2, 2 and 1. Then the list is shorter, and objects that could go to all devices go only to those with a piece, because the fewest pieces decide.
+# Containers keep their type, and an empty one goes to all replicas.
 #
 # *Difficulty ●●○, 10 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# `zip(*lists)` puts together the first items, then the second ones, and so on, until the shortest list ends. For more, run `hint("03-scatter")` in a cell of
-# its own.
+# `zip(*lists)` puts together the first items, then the second ones, and so on, until the shortest list ends. If you need more help, run
+# `hint("03-scatter")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="scatter"
 def scatter(value, devices: list[str]) -> list:
-    """One item for each replica: `value` with all tensors cut, item i on devices[i]. At
-    most len(devices) items."""
+    """Return one item for each replica, at most len(devices) of them. Item i is `value`
+    with all tensors split, and its pieces are on devices[i]."""
     ### BEGIN SOLUTION
     if isinstance(value, torch.Tensor):
         return [piece.to(device) for piece, device in zip(value.chunk(len(devices)),
@@ -68,23 +71,23 @@ check.scatter(scatter)
 # %% [markdown]
 # ## 2. Gather
 #
-# The way back. Each replica has returned the same structure; make one of them, on one device. Tensors are joined along their rows. A tensor without dimensions
-# has no rows: such numbers become a vector, one for each replica. None stays None.
+# Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single one, on one device. Tensors are joined
+# along their rows. However, a tensor without dimensions has no rows, so such numbers become a vector with one entry for each replica. None stays None.
 #
-# Two things are refused: dicts with different keys (`ValueError`), and what is neither a tensor nor a container nor None (`TypeError`). The first one would
-# lose something without a word; the second, a Python number for example, has no gradient.
+# Your function must refuse two things, namely dicts with different keys (`ValueError`), and anything that is not a tensor, a container or None
+# (`TypeError`). In the first case something would be lost silently. In the second, the object has no gradient, for example if it is a Python number.
 #
 # *Difficulty ●●○, 7 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Look at the first replica's output to see what it is. `hint("03-gather")`.
+# Look at the first replica's output to see what it is. If you need more help, run `hint("03-gather")`.
 # </details>
 
 # %% tags=["solution"] grade_id="gather"
 def gather(outputs: list, device: str):
-    """One output in the form of each replica's, with the rows of all replicas in their
-    order, on `device`."""
+    """Return one output with the structure of each replica's output. It has the rows of all
+    replicas in their order, and it is on `device`."""
     ### BEGIN SOLUTION
     first = outputs[0]
     if isinstance(first, torch.Tensor):
@@ -107,24 +110,25 @@ check.gather(gather)
 # %% [markdown]
 # ## 3. Replicate
 #
-# A module for each device, each with modules of its own at every depth. Backward must find its way from a replica's parameters to those of the original, so
-# that the gradients of all replicas add up there; the original itself stays as it is. A frozen weight stays frozen.
+# Make a copy of the module for each device, with separate submodules at every depth. The backward pass must find its way from a replica's parameters to
+# the original parameters, so that the gradients of all replicas add up there. The original itself stays as it is, and a frozen weight stays frozen.
 #
-# A weight that two layers share has two names, and is *one* tensor: it is copied once, and shared in the replica too. (The tutorial's version goes by name, and
-# leaves the second name unconnected.) Buffers: replica 0 shares memory with the original, so that what its layers write into them is kept. The others have
-# copies.
+# A weight that two layers share has two names but is *one* tensor, so it is copied once and is shared in the replica, too. (The tutorial's version goes by
+# name, and therefore leaves the second name unconnected.) Replica 0 shares the memory of its buffers with the original, so that what its layers write into
+# them is kept. The other replicas have copies of the buffers.
 #
 # *Difficulty ●●●, 11 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# `copy.deepcopy` takes a second argument, `memo`: what it must not copy, and what to take instead. `hint("03-replicate")`.
+# `copy.deepcopy` takes a second argument, `memo`, which says what it must not copy and what to use instead. If you need more help, run
+# `hint("03-replicate")`.
 # </details>
 
 # %% tags=["solution"] grade_id="replicate"
 def replicate(module: nn.Module, devices: list[str]) -> list[nn.Module]:
-    """A replica of `module` for each device. Backward: gradients add up in the parameters
-    of `module`."""
+    """Return a replica of `module` for each device. In the backward pass, the replicas'
+    gradients add up in the parameters of `module`."""
     ### BEGIN SOLUTION
     replicas = []
     for i, device in enumerate(devices):
@@ -140,25 +144,29 @@ check.replicate(replicate)
 # %% [markdown]
 # ## 4. Parallel apply
 #
-# Run all replicas at the same time, each in a thread, and return what they return, in their order. Two things do not cross into a thread by themselves:
+# Run all replicas at the same time, each in a thread, and return their results in the order of the replicas. Two things do not cross into a thread by
+# themselves:
 #
-# * **Modes.** Grad mode and autocast belong to a thread, and a new thread begins with grad mode on and autocast off. Carry over what the caller has:
-#   `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)`, `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices (`"cpu"`, `"cuda"`).
-# * **Exceptions.** They end the thread, and the caller hears nothing. Wait for all threads; then, if replicas have failed, raise a `RuntimeError` whose text says
-#   `replica 2` if that is the first of them, with the original behind it (`raise ... from error`).
+# * **Modes.** Grad mode and autocast belong to a thread, and a new thread begins with grad mode on and autocast off. Carry over what the caller has,
+#   namely `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)` and `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices
+#   (`"cpu"`, `"cuda"`).
+# * **Exceptions.** An exception ends its thread, but the caller does not notice. Therefore, wait for all threads first. If replicas have failed, raise a
+#   `RuntimeError` whose text contains `replica 2` if that is the first one that has failed, and keep the original exception as its cause
+#   (`raise ... from error`).
 #
 # *Difficulty ●●●, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What a thread's function returns goes nowhere. Let it write into a list of the caller, at the replica's place. `hint("03-apply")`.
+# The return value of a thread's function is lost. Instead, let the function write into a list of the caller, at the replica's place. If you need more
+# help, run `hint("03-apply")`.
 # </details>
 
 # %% tags=["solution"] grade_id="apply"
 def parallel_apply(replicas: list[nn.Module], inputs: list[tuple], kwargs: list[dict],
                    devices: list[str]) -> list:
-    """The outputs of replicas[i](*inputs[i], **kwargs[i]), in order, computed in threads
-    that run at the same time."""
+    """Return the outputs of replicas[i](*inputs[i], **kwargs[i]), in order. They are
+    computed in threads that run at the same time."""
     ### BEGIN SOLUTION
     kind = torch.device(devices[0]).type
     grad, on, dtype = (torch.is_grad_enabled(), torch.is_autocast_enabled(kind),
@@ -191,23 +199,24 @@ check.apply(parallel_apply)
 # %% [markdown]
 # ## 5. The forward pass
 #
-# Put the four together. Positional and keyword arguments must give the same number of pieces: with 5 rows on 4 devices, a keyword argument that is no tensor
-# must not wake a fourth replica.
+# Put the four functions together. Positional and keyword arguments must give the same number of pieces. For example, with 5 rows on 4 devices, a keyword
+# argument that is not a tensor must not start a fourth replica.
 #
-# One criterion compares with `nn.DataParallel` itself. It needs two GPUs; elsewhere it is BLOCKED: neither failed nor passed, and not counted.
+# One criterion compares your function with `nn.DataParallel` itself, which needs two GPUs. Elsewhere it is BLOCKED, which means that it has neither failed
+# nor passed and is not counted.
 #
 # *Difficulty ●○○, 5 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Your `scatter` can cut a tuple of a tuple and a dict. `hint("03-forward")`.
+# Your `scatter` can split a tuple that contains a tuple and a dict. If you need more help, run `hint("03-forward")`.
 # </details>
 
 # %% tags=["solution"] grade_id="forward"
 def data_parallel(module: nn.Module, inputs: tuple, kwargs: dict, devices: list[str],
                   output_device: str):
-    """What module(*inputs, **kwargs) returns, computed by replicas on `devices`; the result
-    is on `output_device`."""
+    """Return what module(*inputs, **kwargs) returns, computed by replicas on `devices`. The
+    result is on `output_device`."""
     ### BEGIN SOLUTION
     pairs = scatter((inputs, kwargs), devices)
     used = devices[:len(pairs)]
@@ -222,19 +231,19 @@ check.forward(data_parallel)
 # %% [markdown]
 # ## 6. The loss inside
 #
-# Gathered scores fill device 0. So compute the loss where the scores are, and gather almost nothing: a replica hands back **two numbers at most**, as tensors
-# without dimensions. They are gathered as in your exercise 2, and `whole_loss` makes the mean over all rows of them, for pieces of any size.
+# Gathered scores fill device 0. Therefore, compute the loss where the scores are, and gather almost nothing. A replica returns **two numbers at most**, as
+# tensors without dimensions. They are gathered as in your exercise 2, and `whole_loss` computes the mean over all rows from them, for pieces of any size.
 #
 # *Difficulty ●●○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# The mean of means is wrong if the last piece is smaller. What must be known of each piece? `hint("03-loss")`.
+# The mean of means is wrong if the last piece is smaller. What must you know about each piece? If you need more help, run `hint("03-loss")`.
 # </details>
 
 # %% tags=["solution"] grade_id="loss"
 def loss_part(scores: torch.Tensor, labels: torch.Tensor) -> tuple:
-    """On each replica: what is to be gathered of its rows. At most two numbers, in
+    """Return what each replica contributes for its rows, which is at most two numbers, as
     tensors."""
     ### BEGIN SOLUTION
     return (cross_entropy(scores, labels, reduction="sum"),
@@ -243,8 +252,8 @@ def loss_part(scores: torch.Tensor, labels: torch.Tensor) -> tuple:
 
 
 def whole_loss(gathered: tuple) -> torch.Tensor:
-    """From what was gathered: the mean cross entropy over the rows of all replicas, as a
-    tensor that can run backward."""
+    """Return the mean cross entropy over the rows of all replicas, computed from what was
+    gathered, as a tensor that can run backward."""
     ### BEGIN SOLUTION
     sums, counts = gathered
     return sums.sum() / counts.sum()
@@ -256,8 +265,8 @@ check.loss(loss_part, whole_loss)
 # %% [markdown]
 # ## All together
 #
-# The task that runs through units 01 to 10: a network on handwritten digits, 60 steps with batches of 250 rows, on four replicas (63, 63, 63 and 61 rows). The
-# reference is one process, without PyTorch. Not graded: it works when your parts do.
+# Your functions now train the network that runs through units 01 to 10, on handwritten digits. It takes 60 steps with batches of 250 rows, on four
+# replicas (63, 63, 63 and 61 rows). The reference is a single process without PyTorch. This part is not graded, and it works when your parts do.
 
 # %%
 from manyhands import track
@@ -285,10 +294,10 @@ print(f"same weights as one process, to 1e-12: {far < 1e-12}")
 # %% [markdown]
 # ## Where to go on
 #
-# * Read `torch/nn/parallel/` in your own installation: `scatter_gather.py`, `replicate.py` and `parallel_apply.py` are short, and you know now what
-#   each line is for.
-# * Try it: leave `reduction="sum"` out of your `loss_part`, and look at the last line again.
-# * Unit 06 does without threads, copies in every step, and device 0: one process for each device.
+# * Read `torch/nn/parallel/` in your own installation. The files `scatter_gather.py`, `replicate.py` and `parallel_apply.py` are short, and you now know
+#   what each line is for.
+# * Leave `reduction="sum"` out of your `loss_part`, and look at the last line again.
+# * Unit 06 does without threads, without copies in every step and without device 0, because it uses one process for each device.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv
 # 2006.15704](https://arxiv.org/abs/2006.15704) · [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) in PyTorch's

@@ -1,20 +1,21 @@
 # %% [markdown] unit={"minutes": 60, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Lab: an all-reduce from send and recv
 #
-# You write the all-reduce with which most networks are trained: a ring, from nothing but messages between two ranks. At the end you can
+# You write the all-reduce with which most networks are trained. It is a ring, and you build it from nothing but messages between two ranks. At the end, you can
 #
-# * broadcast along a tree, in log2 p rounds, from any root;
-# * sum along a ring, so that each rank ends with the part that is its own, and put the parts together again;
-# * do it for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, without a deadlock;
-# * show by the ledger that each rank sends 2 (p - 1)/p of the bytes, and no more;
-# * predict what star, tree and ring cost on worlds that you cannot start here;
+# * broadcast along a tree from any root, in log2 p rounds.
+# * sum along a ring so that each rank ends with its part of the sum, and put the parts together again.
+# * do both for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, and without a deadlock.
+# * show by the ledger that each rank sends 2 (p - 1)/p of the bytes and no more.
+# * predict what star, tree and ring cost on worlds that you cannot start here.
 # * find two bugs in an all-reduce that runs, by its values and by the ledger.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 17.
 #
-# Cells that begin with `%%px` run on all five ranks; the others run in this kernel. A mistake may make the ranks wait for each other: the
-# cluster notices, says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Below each check stands what it says when the
-# answer is right. All is made of single messages: so the ranks use gloo and CPU tensors, on a machine with GPUs too (NCCL has other rules for messages, see the tutorial).
+# Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
+# it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
+# the answer is right. Since everything consists of single messages, the ranks use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules
+# for messages, see the tutorial).
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -33,41 +34,41 @@ if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group("gloo")
 
 # %% [markdown]
-# You use these four, and none of the collectives of `torch.distributed`:
+# You use these four calls, and none of the collectives of `torch.distributed`:
 #
 # | call | returns |
 # |---|---|
-# | `dist.send(x, group=group, group_dst=peer)` | when x may be changed again: with gloo, not before the receiver has called `recv` |
-# | `dist.recv(x, group=group, group_src=peer)` | when what came is in x |
-# | `work = dist.isend(x, group=group, group_dst=peer)` | at once; keep `work`: x may be changed after `work.wait()` |
-# | `work = dist.irecv(x, group=group, group_src=peer)` | at once; x may be read after `work.wait()` |
+# | `dist.send(x, group=group, group_dst=peer)` | when x may be changed again, which with gloo is not before the receiver has called `recv` |
+# | `dist.recv(x, group=group, group_src=peer)` | when x contains the message |
+# | `work = dist.isend(x, group=group, group_dst=peer)` | immediately; keep `work`, because x may be changed only after `work.wait()` |
+# | `work = dist.irecv(x, group=group, group_src=peer)` | immediately; x may be read after `work.wait()` |
 #
-# Ranks are counted **inside the group**: `dist.get_rank(group)` is 0 to p - 1, and `dist.get_world_size(group)` is p. `group=None` is the world. The
-# checks use groups of 5, 3 and 2 ranks. All tensors are contiguous; all results are written *in place*.
+# Ranks are counted **inside the group**. Therefore, `dist.get_rank(group)` is between 0 and p - 1, and `dist.get_world_size(group)` is p. `group=None` is the
+# world. The checks use groups of 5, 3 and 2 ranks. All tensors are contiguous, and all results are written *in place*.
 #
 # ## 1. A broadcast along a tree
 #
-# The number of ranks that have x doubles in each round: 1, 2, 4, and so on. The tutorial has it for root 0. Yours works for any root.
+# The number of ranks that have x doubles in each round, from 1 to 2, 4, and so on. The tutorial's tree works for root 0, whereas yours must work for any root.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Give the ranks other numbers, counted from the root. For more, run `hint("04-broadcast")` in a cell of its own.
+# Give the ranks new numbers that are counted from the root. For more help, run `hint("04-broadcast")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="broadcast"
 # %%px --setup
 def tree_broadcast(x: torch.Tensor, root: int = 0,
                    group: dist.ProcessGroup | None = None) -> None:
-    """Give every rank of the group the x of rank `root` of the group, in place.
+    """Copy the x of rank `root` of the group to every rank of the group, in place.
 
-    All ranks of the group call it, with tensors of one shape and dtype. log2 p rounds,
-    rounded up.
+    All ranks of the group call this function, with tensors of the same shape and dtype. It
+    takes log2 p rounds, rounded up.
     """
     ### BEGIN SOLUTION
     p = dist.get_world_size(group)
-    me, reach = (dist.get_rank(group) - root) % p, 1  # the root is 0
+    me, reach = (dist.get_rank(group) - root) % p, 1  # counted from the root
     while reach < p:
         if me < reach and me + reach < p:
             dist.send(x, group=group, group_dst=(me + reach + root) % p)
@@ -82,31 +83,31 @@ check.broadcast(cluster, "tree_broadcast")
 # %% [markdown]
 # ## 2. The first half of the ring: reduce-scatter
 #
-# `chunks` is a list of p tensors with one dimension; all ranks have the same sizes. At the end, rank r's `chunks[r]` holds the sum over all ranks
-# of their `chunks[r]`. What is in the other chunks afterwards does not matter.
+# `chunks` is a list of p tensors with one dimension, and all ranks have the same sizes. At the end, `chunks[r]` of rank r must hold the sum of `chunks[r]` over
+# all ranks. What the other chunks hold afterwards does not matter.
 #
-# There are p - 1 rounds. In each, every rank sends *one* chunk to the next rank, and adds what comes from the one before. The tutorial's ring leaves
-# rank r with the sum of chunk r + 1. Here it must be chunk r, as in MPI and NCCL.
+# There are p - 1 rounds. In each round, every rank sends *one* chunk to the next rank, and adds the chunk that it receives from the previous rank. The
+# tutorial's ring leaves rank r with the sum of chunk r + 1. Here, however, it must be chunk r, as in MPI and NCCL.
 #
-# Chunks may differ in size, and may be empty. Their dtype is float32, float64 or int64.
+# Chunks may differ in size and may be empty. Their dtype is float32, float64 or int64.
 #
 # *Difficulty ●●●, 14 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Go backwards. In the last round you receive chunk `me`. Which one did you receive in the round before? And what you send in a round, when did you
-# receive it? For more, `hint("04-reduce-scatter")`.
+# Work backwards. In the last round, a rank receives chunk `me`. Which chunk did it receive in the round before? In which round did it receive the chunk that it
+# sends now? For more help, run `hint("04-reduce-scatter")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="reduce-scatter"
 # %%px --setup
 def ring_reduce_scatter(chunks: list[torch.Tensor],
                         group: dist.ProcessGroup | None = None) -> None:
-    """Rank r's chunks[r] becomes the sum of all ranks' chunks[r], in place. The other
-    chunks may hold anything afterwards.
+    """Replace chunks[r] of each rank r by the sum of all ranks' chunks[r], in place. The
+    other chunks may hold anything afterwards.
 
-    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank
-    only.
+    All ranks of the group call this function. Each sends p - 1 messages of one chunk, and
+    only to the next rank.
     """
     ### BEGIN SOLUTION
     me, p = dist.get_rank(group), dist.get_world_size(group)
@@ -125,24 +126,25 @@ check.reduce_scatter(cluster, "ring_reduce_scatter")
 # %% [markdown]
 # ## 3. The second half: all-gather
 #
-# Now rank r's `chunks[r]` is right, and the others are to be filled. The same ring, p - 1 rounds, and nothing is added.
+# Now `chunks[r]` of rank r is right, and the other chunks must be filled in. Use the same ring with p - 1 rounds, but without adding anything.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What can a rank send in round 0? And in round 1, what does it have that its next rank has not? For more, `hint("04-all-gather")`.
+# What can a rank send in round 0? In round 1, which chunk does it have that its next rank does not have yet? For more help, run `hint("04-all-gather")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="all-gather"
 # %%px --setup
 def ring_all_gather(chunks: list[torch.Tensor],
                     group: dist.ProcessGroup | None = None) -> None:
-    """Fill in the chunks of the other ranks, in place: chunks[r] becomes what rank r has in
-    its chunks[r].
+    """Fill in the chunks of the other ranks, in place, so that chunks[r] becomes what rank
+    r has in its chunks[r].
 
-    All ranks of the group call it. Each sends p - 1 messages of one chunk, to the next rank
-    only.
+    All ranks of the group call this function. Each sends p - 1 messages of one chunk, and
+    only to the next rank.
     """
     ### BEGIN SOLUTION
     me, p = dist.get_rank(group), dist.get_world_size(group)
@@ -158,16 +160,18 @@ check.all_gather(cluster, "ring_all_gather")
 # %% [markdown]
 # ## 4. All-reduce
 #
-# Put the halves together. x has any number of dimensions, any of the three dtypes, and any number of elements: p need not divide it, and it may be smaller
-# than p.
+# Put the two halves together. x has any number of dimensions, any of the three dtypes, and any number of elements. This number need not be divisible by p, and
+# it may be smaller than p.
 #
-# The check looks at the values **and at the ledger**. To gather everything and add it up gives the right values, and p/2 times the bytes: it fails.
+# The check examines the values **and the ledger**. A solution that gathers everything and adds it up gets the right values, but it sends p/2 times the bytes,
+# so it fails.
 #
 # *Difficulty ●●○, 8 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Your halves write into the chunks. How do you cut x so that a chunk is a piece of x, and not a copy? For more, `hint("04-all-reduce")`.
+# Your two halves write into the chunks. How do you cut x so that a chunk is a piece of x and not a copy? For more help, run `hint("04-all-reduce")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="all-reduce"
@@ -175,8 +179,9 @@ check.all_gather(cluster, "ring_all_gather")
 def ring_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     """Replace x by the sum of all ranks' x, in place, on every rank of the group.
 
-    All ranks of the group call it, with tensors of one shape and dtype. Each sends 2 (p -
-    1)/p of x's bytes, to the next rank only. Patarasuk and Yuan 2009.
+    All ranks of the group call this function, with tensors of the same shape and dtype.
+    Each sends 2 (p - 1)/p of x's bytes, and only to the next rank (Patarasuk and Yuan
+    2009).
     """
     ### BEGIN SOLUTION
     chunks = list(x.view(-1).tensor_split(dist.get_world_size(group)))
@@ -190,29 +195,30 @@ check.all_reduce(cluster, "ring_all_reduce")
 # %% [markdown]
 # ## 5. What does it cost?
 #
-# Four ways to an all-reduce of a tensor of `n_bytes`:
+# Compare four ways to compute an all-reduce of a tensor of `n_bytes`:
 #
 # | `way` | what the ranks do |
 # |---|---|
-# | `"star"` | all send x to rank 0, which adds up and sends the sum to each of them |
+# | `"star"` | all ranks send x to rank 0, which adds up and sends the sum to each of them |
 # | `"tree"` | a sum along the tree of exercise 1 (a *binomial* tree), backwards, to rank 0, then a broadcast along the same tree |
-# | `"ring"` | reduce-scatter and all-gather, as you wrote them; p divides the number of elements |
-# | `"gather"` | each sends x to each other rank, and each adds up |
+# | `"ring"` | reduce-scatter and all-gather as you wrote them, where p divides the number of elements |
+# | `"gather"` | each rank sends x to every other rank, and each rank adds up |
 #
-# `most_bytes` says how many bytes the **busiest** rank *sends*: the others wait for it. `rounds` says how many messages must follow each other, in your
-# tree broadcast (`"broadcast"`) and in your all-reduce (`"ring"`). The check runs all of them, compares with the ledger, and asks about worlds of more ranks.
+# `most_bytes` returns how many bytes the **busiest** rank *sends*, because the others wait for it. `rounds` returns how many messages must follow each other,
+# in your tree broadcast (`"broadcast"`) and in your all-reduce (`"ring"`). The check runs all of them, compares your answers with the ledger, and asks about
+# worlds with more ranks.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Draw the tree for 5 ranks. How often does rank 0 send, and in which half? For more, `hint("04-cost")`.
+# Draw the tree for 5 ranks. How often does rank 0 send, and in which half? For more help, run `hint("04-cost")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="cost"
 # %%px --setup
 def most_bytes(way: str, p: int, n_bytes: int) -> int:
-    """Bytes that the busiest of p ranks sends in an all-reduce of n_bytes."""
+    """Return the bytes that the busiest of p ranks sends in an all-reduce of n_bytes."""
     ### BEGIN SOLUTION
     if way == "tree":
         return (p - 1).bit_length() * n_bytes
@@ -221,8 +227,8 @@ def most_bytes(way: str, p: int, n_bytes: int) -> int:
 
 
 def rounds(way: str, p: int) -> int:
-    """How many messages must follow each other. way: "broadcast" (along a tree) or "ring"
-    (the all-reduce)."""
+    """Return how many messages must follow each other. `way` is "broadcast" (along a tree)
+    or "ring" (the all-reduce)."""
     ### BEGIN SOLUTION
     return (p - 1).bit_length() if way == "broadcast" else 2 * (p - 1)
     ### END SOLUTION
@@ -233,15 +239,15 @@ check.cost(cluster, "most_bytes", "rounds")
 # %% [markdown]
 # ## 6. Find the bugs
 #
-# `suspect_all_reduce` halves and doubles, as in the tutorial. Its author has tested it on 2 and on 4 ranks, and all sums were right. Yet it has **two bugs**: one shows in the
-# values, with another test; one does not show in any value, but in the ledger. `swapped` has no bug.
+# `suspect_all_reduce` uses halving and doubling, as in the tutorial. Its author tested it on 2 and on 4 ranks, and all sums were right. Nevertheless, it has
+# **two bugs**. One of them shows in the values if you use a different test. The other shows in no value, but in the ledger. `swapped` has no bug.
 
 # %% tags=["setup"]
 # %%px --setup
 def swapped(out: torch.Tensor, partner: int,
             group: dist.ProcessGroup | None) -> torch.Tensor:
-    """Send `out` to the partner, and return what the partner sends: a tensor of the same
-    size."""
+    """Send `out` to the partner, and return the tensor of the same size that the partner
+    sends."""
     came = torch.empty_like(out)
     work = dist.isend(out, group=group, group_dst=partner)
     dist.recv(came, group=group, group_src=partner)
@@ -264,7 +270,7 @@ def suspect_all_reduce(x, group=None):
         other.copy_(swapped(mine, partner, group))
 
 # %% [markdown]
-# This was the author's test, on ranks 0 to 3. Change what the ranks put in, until something is wrong; and compare the bytes with what they should be.
+# This was the author's test, on ranks 0 to 3. Change what the ranks put into x until a sum is wrong, and compare the bytes with what they should be.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -282,13 +288,14 @@ if dist.get_rank() < 4:
     print(x.int().tolist(), " bytes sent:", ledger.bytes_sent, "of a tensor of", x.nbytes)
 
 # %% [markdown]
-# Write it as it should be. Keep the algorithm: halving, then doubling, in 2 log2 p rounds.
+# Now write the function correctly. Keep the algorithm, which is first halving and then doubling, in 2 log2 p rounds.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Let the numbers of a rank differ from each other, not only from those of the others. And of what comes in a round, how much is used? For more, `hint("04-halving")`.
+# Let the numbers of a rank differ from each other, and not only from the numbers of the other ranks. How much of what arrives in a round is used? For more
+# help, run `hint("04-halving")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="halving"
@@ -296,9 +303,9 @@ if dist.get_rank() < 4:
 def halving_all_reduce(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     """Replace x by the sum of all ranks' x, in place, by halving and doubling.
 
-    All ranks of the group call it: 2, 4, 8, ... of them, which divide the number of
-    elements. Each sends 2 log2 p messages, 2 (p - 1)/p of x's bytes in all. Thakur,
-    Rabenseifner and Gropp 2005.
+    All ranks of the group call this function. Their number p is 2, 4, 8, ... and divides
+    the number of elements. Each sends 2 log2 p messages, which are 2 (p - 1)/p of x's bytes
+    in total (Thakur, Rabenseifner and Gropp 2005).
     """
     ### BEGIN SOLUTION
     me, reach, part, halves = (dist.get_rank(group), dist.get_world_size(group) // 2,
@@ -319,8 +326,8 @@ check.halving(cluster, "halving_all_reduce")
 # %% [markdown]
 # ## All together
 #
-# Your broadcast gives all ranks one start, and your all-reduce adds up their gradients. A network learns to read digits on five ranks, as one process
-# does. Not graded: it works when your pieces do.
+# Your broadcast gives all ranks the same initial weights, and your all-reduce adds up their gradients. With these two, a network learns to read digits on five
+# ranks and reaches the weights that a single process computes. This part is not graded, and it works when your pieces do.
 
 # %%
 # %%px
@@ -344,7 +351,7 @@ def average(model):
 
 # %%
 # %%px
-torch.manual_seed(rank)  # another start on each rank
+torch.manual_seed(rank)  # different initial weights on each rank
 ours, alone = (torch.nn.Linear(x.shape[1], 10).double() for _ in range(2))
 for parameter in ours.parameters():
     tree_broadcast(parameter.data)
@@ -359,9 +366,9 @@ print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 # %% [markdown]
 # ## Where to go on
 #
-# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same, by gloo or NCCL: use those.
-# * Unit 05 measures what a message and a byte cost, and finds where tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
-#   Unit 16 uses the two halves of the ring by themselves.
+# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same with gloo or NCCL, so use them in your programs.
+# * Unit 05 measures what a message and a byte cost, and finds the size at which tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
+#   Unit 16 uses each half of the ring separately.
 # * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).
 
 # %%

@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 3, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
 # # 07 Lab: one model on several machines
 #
-# You write what `MultiWorkerMirroredStrategy` leaves to you: who is who, how the loss is scaled, who sees which sample, and who keeps the checkpoint. At the
-# end you can
+# You write what `MultiWorkerMirroredStrategy` leaves to you, namely the role of each process, the scale of the loss, the share of the data that each worker
+# sees, and the checkpoint. At the end, you can
 #
-# * write a correct `TF_CONFIG` for any layout of hosts and roles;
-# * train with `Model.fit` on several workers, with the steps and the weights of one process;
-# * scale losses and penalty so that the parts of all workers add up to the objective of one process;
-# * predict who sees which sample under each auto-shard policy, and write an input pipeline of your own that deals out each sample once;
-# * save a checkpoint on several workers, and leave one file.
+# * write a correct `TF_CONFIG` for any layout of hosts and roles.
+# * train with `Model.fit` on several workers, with the steps and the weights of a single process.
+# * scale losses and penalty so that the parts of all workers add up to the objective of a single process.
+# * predict which worker sees which sample under each auto-shard policy, and write an input pipeline that gives each sample to exactly one worker.
+# * save a checkpoint on several workers so that one file is left.
 #
-# **Before:** the tutorial of this unit, or as much `tf.distribute` as is in it. **Minutes:** 50. **Ranks:** 3 workers. **Points:** 16.
+# **Before:** the tutorial of this unit, or as much `tf.distribute` as it covers. **Minutes:** 50. **Ranks:** 3 workers. **Points:** 16.
 #
-# Cells that begin with `%%px` run on all three workers; the others run in this kernel. A mistake may make the workers wait for each other: the cluster notices,
-# says who waits for whom, and heals itself; cells marked `--setup` are run again by it. Each exercise stands on its own. Below each check stands what it says when
-# the answer is right.
+# Cells that begin with `%%px` run on all three workers, while the others run in this kernel. If a mistake makes the workers wait for each other, the cluster
+# notices it, reports which worker is waiting for which, and heals itself. It then runs the cells marked `--setup` again. The exercises do not depend on each
+# other. Below each check, you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 import json
@@ -29,7 +29,7 @@ cluster = Cluster(nodes=3, ranks_per_node=1, framework="tensorflow")
 import json
 import os
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"    # tf.keras is tf_keras, see the tutorial
+os.environ["TF_USE_LEGACY_KERAS"] = "1"    # makes tf.keras use tf_keras, see the tutorial
 import tensorflow as tf
 from manyhands.cluster.addresses import exchange
 
@@ -42,10 +42,10 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 # %% [markdown]
 # ## 1. TF_CONFIG for any layout
 #
-# A launcher starts some processes, numbered 0, 1, 2, ... It knows the host of each, and how many of each kind there are. Several processes may share a host; then each
-# needs a port of its own.
+# A launcher starts some processes, which are numbered 0, 1, 2, ... It knows the host of each process, and how many processes of each kind there are. If several
+# processes share a host, each of them needs its own port.
 #
-# For example, `tf_config(["a", "a", "b"], 5000, {"chief": 1, "worker": 2}, 2)` belongs to worker 1, on host b:
+# For example, `tf_config(["a", "a", "b"], 5000, {"chief": 1, "worker": 2}, 2)` belongs to worker 1, which is on host b:
 #
 #     {"cluster": {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"]}, "task": {"type": "worker", "index": 1}}
 #
@@ -53,16 +53,16 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 #
 # <details><summary>Hint</summary>
 #
-# The index counts within a kind, the ports within a host. For more, run `hint("07-config")` in a cell of its own.
+# The index counts within a kind, whereas the ports count within a host. For more help, run `hint("07-config")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="config"
 def tf_config(hosts: list[str], first_port: int, roles: dict[str, int], number: int) -> str:
-    """The text of TF_CONFIG for process `number`.
+    """Return the text of TF_CONFIG for process `number`.
 
-    `hosts` has the host of each process. `roles` says how many there are of each kind: the
-    processes are numbered in this order. On each host the first process gets `first_port`,
-    the next one `first_port + 1`, and so on.
+    `hosts` holds the host of each process, and `roles` the number of processes of each
+    kind. The processes are numbered in the order of `roles`. On each host, the first one
+    gets `first_port`, the next one `first_port + 1`, and so on.
     """
     ### BEGIN SOLUTION
     cluster, used = {kind: [] for kind in roles}, {}
@@ -81,23 +81,25 @@ check.config(tf_config)
 # %% [markdown]
 # ## 2. Model.fit on all workers
 #
-# All workers call your function with the same arrays: `x` with all samples, `y` with their classes. Train a model from `make_model()` with `Model.fit`: plain SGD, in each step
-# `global_batch` samples over *all* workers together, in their stored order, `epochs` times. The workers must end with the weights of one process that starts as the chief does.
+# All workers call your function with the same arrays, where `x` holds all samples and `y` their classes. Train a model from `make_model()` with `Model.fit` and
+# plain SGD, for `epochs` epochs. In each step, *all* workers together use `global_batch` samples, in their stored order. The workers must end with the weights
+# of a single process that starts with the chief's weights.
 #
-# The model's outputs are scores, not probabilities. The batch divides evenly, and `strategy` stands in the set-up cell.
+# The model's outputs are scores and not probabilities. The batch divides evenly, and `strategy` is defined in the set-up cell.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Each worker's `make_model()` draws other weights. What makes them start alike? For more, `hint("07-fit")`.
+# Each worker's `make_model()` draws different weights. What makes all models start with the same weights? For more help, run `hint("07-fit")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fit"
 # %%px --setup
 def train_with_fit(make_model, x, y, global_batch: int, epochs: int,
                    rate: float) -> tf.keras.Model:
-    """Train on all workers with Model.fit, and return the model. Called by all workers."""
+    """Train with Model.fit and return the model. All workers call this function."""
     ### BEGIN SOLUTION
     with strategy.scope():
         model = make_model()
@@ -114,26 +116,27 @@ check.fit(cluster, "train_with_fit")
 # %% [markdown]
 # ## 3. A worker's part of the objective
 #
-# One process would minimise, over the batch of B samples, the mean of the losses and a penalty on the weights:
+# For a batch of B samples, a single process would minimise the mean of the losses plus a penalty on the weights:
 #
 # $$ J(w) = \frac{1}{B} \sum_i \ell_i(w) + \frac{\lambda}{2} \sum_j w_j^2 $$
 #
-# `strategy.run` calls your function on every worker, for its own shard; what comes back, and its gradient, is **added up** over the workers,
-# however many there are. The shard may be empty.
+# `strategy.run` calls your function on every worker with the worker's own shard. The returned values and their gradients are **added up** over the workers,
+# however many there are. A shard may be empty.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# How often is the penalty in the sum? `tf.nn.scale_regularization_loss` knows how many replicas there are. For more, `hint("07-loss")`.
+# How many times is the penalty in the sum? `tf.nn.scale_regularization_loss` knows how many replicas there are. For more help, run `hint("07-loss")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="loss"
 # %%px --setup
 def part_of_objective(example_losses: tf.Tensor, weights: list[tf.Variable], decay: float,
                       global_batch: int) -> tf.Tensor:
-    """This worker's part of J: one number. `example_losses` is [samples of this worker];
-    `global_batch` is B, `decay` is λ."""
+    """Return this worker's part of J, a single number. `example_losses` has one loss for
+    each sample of this worker, `global_batch` is B, and `decay` is λ."""
     ### BEGIN SOLUTION
     penalty = decay * tf.add_n([tf.nn.l2_loss(weight) for weight in weights])
     return (tf.reduce_sum(example_losses) / global_batch
@@ -144,25 +147,27 @@ def part_of_objective(example_losses: tf.Tensor, weights: list[tf.Variable], dec
 check.loss(cluster, "part_of_objective")
 
 # %% [markdown]
-# ## 4. Who sees which sample?
+# ## 4. Which worker sees which sample?
 #
-# The data stands in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on; samples are numbered through all files, from 0. The data is read in its order and
-# batched by the *global* batch. Predict what `experimental_distribute_dataset` hands to each worker, for the three policies of the tutorial.
+# The data is stored in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on, and the samples are numbered through all files, from 0. The data
+# is read in this order and batched by the *global* batch size. Predict what `experimental_distribute_dataset` gives to each worker, for the three policies of
+# the tutorial.
 #
-# The number of workers need not divide the batch. The last batch may be smaller: it is cut by its own size.
+# The batch size need not be divisible by the number of workers. The last batch may be smaller, and it is then split by its own size.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# In the tutorial a batch of 4 on two workers was cut into 2 and 2. A batch of 5 on three workers is 2, 2 and 1; of 4, as the last one may be: 2, 2 and 0. For more, `hint("07-seen")`.
+# In the tutorial, a batch of 4 on two workers was split into 2 and 2. On three workers, a batch of 5 is split into 2, 2 and 1, and a batch of 4, which the last
+# one may be, into 2, 2 and 0. For more help, run `hint("07-seen")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="seen"
 def who_sees(policy: str, files: list[int], global_batch: int,
              workers: int) -> list[list[int]]:
-    """For each worker the samples that it sees in an epoch, in its order. `policy` is
-    "OFF", "DATA" or "FILE"."""
+    """Return for each worker the samples that it sees in an epoch, in the order in which it
+    sees them. `policy` is "OFF", "DATA" or "FILE"."""
     ### BEGIN SOLUTION
     samples, seen = list(range(sum(files))), [[] for _ in range(workers)]
     for worker, own in enumerate(seen):
@@ -185,29 +190,33 @@ check.seen(who_sees)
 # %% [markdown]
 # ## 5. Your own input
 #
-# `strategy.distribute_datasets_from_function(f)` calls `f(context)` once in each worker: you shard, mix and batch yourself. The `context` knows
+# `strategy.distribute_datasets_from_function(f)` calls `f(context)` once on each worker, and you shard, shuffle and batch the data yourself. The `context`
+# provides
 #
-# * `num_input_pipelines` and `input_pipeline_id`: how many workers there are, and which one this is;
-# * `num_replicas_in_sync` and `get_per_replica_batch_size(global_batch)`: a worker with four GPUs has four replicas, and its pipeline feeds them one after the other.
+# * `num_input_pipelines` and `input_pipeline_id`, which say how many workers there are, and which of them this is.
+# * `num_replicas_in_sync` and `get_per_replica_batch_size(global_batch)`. A worker with four GPUs has four replicas, and its pipeline supplies one batch after
+#   another to them.
 #
-# All workers are given the same `seed`. In each epoch
+# All workers get the same `seed`. In each epoch,
 #
-# * all workers together see each sample once;
-# * the samples come in a mixed order that changes from epoch to epoch and with the seed. The set of samples that a worker sees changes, too. (Epoch 1 of one seed may have the same order as epoch 0 of a
-#   different seed.)
+# * all workers together see each sample exactly once.
+# * the samples are in a shuffled order that changes from epoch to epoch and with the seed. The set of samples that a worker sees changes, too. (Epoch 1 of one
+#   seed may have the same order as epoch 0 of a different seed.)
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# If each worker mixes in an order of its own and then takes every third sample, what do they see together? For more, `hint("07-dataset")`.
+# If each worker shuffles in its own order and then takes every third sample, what do all workers see together? For more help, run `hint("07-dataset")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="dataset"
 # %%px --setup
 def make_dataset(context: tf.distribute.InputContext, x, y, global_batch: int, epoch: int,
                  seed: int) -> tf.data.Dataset:
-    """This worker's batches (x, y) of one epoch; x and y are arrays with all samples."""
+    """Return this worker's batches (x, y) of one epoch. The arrays x and y hold all
+    samples."""
     ### BEGIN SOLUTION
     dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(len(x), seed=seed + epoch)
     dataset = dataset.shard(context.num_input_pipelines, context.input_pipeline_id)
@@ -220,16 +229,17 @@ check.dataset(cluster, "make_dataset")
 # %% [markdown]
 # ## 6. One checkpoint
 #
-# All workers call `save`. A checkpoint may hold variables of which each worker has a part, such as a metric or a batch norm's mean: to write it is a collective call. But
-# one file is enough, and two processes must not write the same one.
+# All workers call `save`. Since a checkpoint may hold variables of which each worker has a part, such as a metric or the mean of a batch norm, writing it is a
+# collective call. However, one file is enough, and two processes must not write the same file.
 #
-# Afterwards the chief's checkpoint is at `path`, and nothing else is left, neither there nor elsewhere. The folder of `path` may not exist yet: TensorFlow makes it.
+# Afterwards, the chief's checkpoint is at `path`, and nothing else is left, neither there nor elsewhere. If the folder of `path` does not exist yet, TensorFlow
+# creates it.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Everybody writes. Not everybody keeps. For more, `hint("07-save")`.
+# Every worker writes a checkpoint, but not every worker keeps it. For more help, run `hint("07-save")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="save"
@@ -238,8 +248,8 @@ import tempfile
 
 
 def save(checkpoint: tf.train.Checkpoint, path: str, chief: bool, worker: int) -> None:
-    """Write the checkpoint with `checkpoint.write(...)`; only the chief's stays, at `path`.
-    Called by all workers."""
+    """Write the checkpoint with `checkpoint.write(...)`, so that only the chief's is kept,
+    at `path`. All workers call this function."""
     ### BEGIN SOLUTION
     if chief:
         checkpoint.write(path)
@@ -254,8 +264,9 @@ check.save(cluster, "save")
 # %% [markdown]
 # ## All together
 #
-# The task that runs through units 01 to 10: a network on handwritten digits, 60 steps with batches of 250 rows. Your part of the objective trains it on three workers; the
-# reference is one process, without TensorFlow. Three workers share 250 rows as 84, 84 and 82. Not graded: it works when your pieces do.
+# This is the task that runs through units 01 to 10, a network that trains on handwritten digits for 60 steps with batches of 250 rows. With your part of the
+# objective, it trains on three workers, which share the 250 rows as 84, 84 and 82. The reference is a single process without TensorFlow. This part is not
+# graded, but it works as soon as your pieces do.
 
 # %%
 # %%px
@@ -290,9 +301,9 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # %% [markdown]
 # ## As a script
 #
-# [07_train.py](07_train.py), beside this lab, is the same training with `Model.fit`. Two processes that differ in nothing but `TF_CONFIG` run it. It keeps a backup in
-# a folder that all workers see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows: `sbatch 07_train.sbatch FOLDER`. The cell shows nothing for
-# up to a minute: two new processes import TensorFlow.
+# The script [07_train.py](07_train.py), next to this lab, trains the same network with `Model.fit`. Two processes run it that differ only in their `TF_CONFIG`,
+# and it keeps a backup in a folder that all workers see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows when you run
+# `sbatch 07_train.sbatch FOLDER`. The next cell shows nothing for up to a minute, because two new processes import TensorFlow.
 
 # %%
 import tempfile
@@ -304,12 +315,13 @@ with tempfile.TemporaryDirectory() as folder:
 # %% [markdown]
 # ## Where to go on
 #
-# * Try it: in `replica_step` of *All together*, take the mean over the worker's own rows: `part = tf.reduce_mean(each) + tf.nn.scale_regularization_loss(track.DECAY *
-#   tf.add_n([tf.nn.l2_loss(w) for w in weights]))`. Run both cells of *All together*, and look at the objective and the distance.
-# * Unit 08: parameter servers, where workers do not wait for each other. Unit 18: training that goes on when a worker has gone.
+# * Try a mistake. In `replica_step` of *All together*, take the mean over the worker's own rows with
+#   `part = tf.reduce_mean(each) + tf.nn.scale_regularization_loss(track.DECAY * tf.add_n([tf.nn.l2_loss(w) for w in weights]))`. Then run both cells of *All
+#   together* again, and look at the objective and the distance.
+# * Unit 08 covers parameter servers, where workers need not wait for each other. Unit 18 covers training that continues when a worker is lost.
 #
-# **References.** TensorFlow tutorial, [Multi-worker training with Keras](https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras) · TensorFlow tutorial,
-# [Distributed input](https://www.tensorflow.org/tutorials/distribute/input)
+# **References.** TensorFlow tutorial, [Multi-worker training with Keras](https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras) · TensorFlow
+# tutorial, [Distributed input](https://www.tensorflow.org/tutorials/distribute/input)
 
 # %%
 cluster.stop()

@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 60, "ranks": 5, "framework": "torch", "title": "Parameter servers"}
 # # 08 Lab: parameter servers under a byte limit
 #
-# You write parameter servers from messages between two ranks: several servers, each with a part of the variables. At the end you can
+# You write parameter servers from messages between two ranks, with several servers that each store a part of the variables. At the end, you can
 #
-# * deal variables to servers such that no server's link carries more bytes than it may, and cut the variables that are too large for one;
-# * push gradients to the servers that keep the variables, and pull the variables back, in place;
-# * write a synchronous server, whose workers end with the weights of one process;
-# * write an asynchronous server, replay a schedule on it, and tell how stale each gradient was;
-# * say from latency and bandwidth how many servers are enough, and when more of them do not help;
-# * train with TensorFlow's `ParameterServerStrategy`, each gradient on a worker, the variable on a server.
+# * assign variables to servers so that no server's link carries more bytes than it may, and split the variables that are too large for one server.
+# * push gradients to the servers that store the variables, and pull the variables back, in place.
+# * write a synchronous server, whose workers end with the weights of a single process.
+# * write an asynchronous server, replay a schedule on it, and compute how stale each gradient was.
+# * compute from latency and bandwidth how many servers are enough, and when more of them do not help.
+# * train with TensorFlow's `ParameterServerStrategy`, where each gradient is computed on a worker and the variable is stored on a server.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 21.
 #
-# Cells that begin with `%%px` run on all five ranks; the others run in this kernel. The checks make servers of one, two or three of the ranks, not always the
-# first ones, and workers of the others. A mistake may make ranks wait for each other: the cluster notices, says who waits for whom, and heals itself;
-# cells marked `--setup` are run again by it. Below each check stands what it says when the answer is right.
+# Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. The checks use one, two or three of the ranks as servers, and not
+# always the first ones, while the others are workers. If a mistake makes the ranks wait for each other, the cluster notices it, reports which rank is waiting
+# for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -31,11 +31,11 @@ import torch
 import torch.distributed as dist
 
 if not dist.is_initialized():  # so that this cell can be run twice
-    # with GPUs too: a server's weights lie in the memory of the CPU
+    # also with GPUs, because a server's weights are in CPU memory
     dist.init_process_group("gloo")
 
 class Piece(NamedTuple):
-    """Rows start, start + 1, ..., stop - 1 of a variable, and the server that keeps
+    """The rows start, start + 1, ..., stop - 1 of a variable, and the server that keeps
     them."""
 
     variable: int
@@ -44,31 +44,32 @@ class Piece(NamedTuple):
     server: int
 
 # %% [markdown]
-# Everything is `float64`, 8 bytes a number. A variable has one dimension or two; `x[start:stop]` are some of its rows. A row is never cut.
+# Everything is `float64`, with 8 bytes for each number. A variable has one or two dimensions, and `x[start:stop]` selects some of its rows. A row is never
+# split.
 #
-# Servers are counted from 0, and so are workers. Their **ranks** stand in lists: `servers[piece.server]` is the rank of the server that keeps a piece.
+# Both servers and workers are counted from 0. Their **ranks** are stored in lists, so `servers[piece.server]` is the rank of the server that keeps a piece.
 #
-# ## 1. Who keeps what
+# ## 1. Which server keeps what
 #
-# In each step every worker pulls all variables. So what a server keeps goes out over its link once for **each** worker, and as many bytes of gradients come in. Deal the
-# variables to the servers such that no server's link carries more than `link_bytes` in either direction in one step.
+# In each step, every worker pulls all variables. What a server keeps therefore leaves over its link once for **each** worker, and the same number of bytes
+# arrives as gradients. Assign the variables to the servers so that no server's link carries more than `link_bytes` in either direction in one step.
 #
-# A variable may be too large for one server: then cut it, into pieces of whole rows. A server keeps at most one piece of a variable: each piece is a
-# message. There is always a way: `link_bytes` is at least `workers` times (the bytes of all variables / `servers` + the bytes of the largest row).
+# If a variable is too large for one server, split it into pieces of whole rows. Since each piece is a message, a server keeps at most one piece of a variable.
+# A solution always exists, because `link_bytes` is at least `workers` times (the bytes of all variables / `servers` + the bytes of the largest row).
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many bytes may a server keep? Fill one server after the other. For more, run `hint("08-place")` in a cell of its own.
+# How many bytes may a server keep? Fill one server after another. For more help, run `hint("08-place")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="place"
 # %%px --setup
 def place(shapes: list[tuple[int, ...]], workers: int, servers: int,
           link_bytes: int) -> list[Piece]:
-    """Deal variables of these shapes to the servers. Every row of every variable is in
-    exactly one piece."""
+    """Assign variables of these shapes to the servers, so that every row of every variable
+    is in exactly one piece."""
     ### BEGIN SOLUTION
     room = link_bytes // workers  # what a server may keep
     pieces, server, free = [], 0, room
@@ -76,7 +77,7 @@ def place(shapes: list[tuple[int, ...]], workers: int, servers: int,
         row_bytes, start = 8 * prod(shape[1:]), 0
         while start < shape[0]:
             stop = min(shape[0], start + free // row_bytes)
-            if stop == start:  # not one more row: go on with the next server
+            if stop == start:  # no further row fits, so go on with the next server
                 server, free = server + 1, room
                 continue
             pieces.append(Piece(variable, start, stop, server))
@@ -91,25 +92,26 @@ check.place(cluster, "place")
 # %% [markdown]
 # ## 2. Push and pull
 #
-# Both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps it, and to every server how many rows of data the gradient is a sum over. The server
-# **takes** the push of a worker in. Later the server **gives** its pieces to a worker, who **pulls** them into its variables.
+# You write both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps the piece. It also sends to every server the
+# number of rows of data over which the gradient is a sum. The server **takes** the push of a worker. Later, the server **gives** its pieces to a worker, which
+# **pulls** them into its variables.
 #
-# How a push is cut into messages is yours to choose: both ends are yours. Use `dist.send` and `dist.recv`, with `dst` and `src`. What is
-# received must have room of the same shape and dtype.
+# You may choose how a push is divided into messages, because you write both ends. Use `dist.send` and `dist.recv`, with `dst` and `src`. The tensor that
+# receives a message must have the message's shape and dtype.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# A slice of rows is a view: one can receive into it. For more, `hint("08-exchange")`.
+# A slice of rows is a view, so you can receive into it. For more help, run `hint("08-exchange")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="exchange"
 # %%px --setup
 def push(gradients: list[torch.Tensor], count: int, pieces: list[Piece],
          servers: list[int]) -> None:
-    """A worker sends its gradients, one for each variable, to the servers. They are sums
-    over `count` rows of data."""
+    """Send a worker's gradients, one for each variable, to the servers. They are sums over
+    `count` rows of data."""
     ### BEGIN SOLUTION
     for server in servers:
         dist.send(torch.tensor([count]), dst=server)
@@ -120,8 +122,8 @@ def push(gradients: list[torch.Tensor], count: int, pieces: list[Piece],
 
 
 def take(mine: list[torch.Tensor], worker: int) -> tuple[list[torch.Tensor], int]:
-    """A server takes in the push of the worker with this rank. `mine` are its pieces, in
-    the order of `pieces`; returns their gradients, and the count."""
+    """Receive on a server the push of the worker with this rank. `mine` are the server's
+    pieces, in the order of `pieces`. Return their gradients, and the count."""
     ### BEGIN SOLUTION
     count = torch.empty(1, dtype=torch.int64)
     dist.recv(count, src=worker)
@@ -133,7 +135,7 @@ def take(mine: list[torch.Tensor], worker: int) -> tuple[list[torch.Tensor], int
 
 
 def give(mine: list[torch.Tensor], worker: int) -> None:
-    """A server sends all its pieces to the worker with this rank."""
+    """Send all pieces of a server to the worker with this rank."""
     ### BEGIN SOLUTION
     for piece in mine:
         dist.send(piece, dst=worker)
@@ -141,7 +143,7 @@ def give(mine: list[torch.Tensor], worker: int) -> None:
 
 
 def pull(variables: list[torch.Tensor], pieces: list[Piece], servers: list[int]) -> None:
-    """A worker takes in what the servers give, and writes it into its variables, in
+    """Receive on a worker what the servers give, and write it into the variables, in
     place."""
     ### BEGIN SOLUTION
     for piece in pieces:
@@ -155,25 +157,25 @@ check.exchange(cluster, "push", "take", "give", "pull")
 # %% [markdown]
 # ## 3. A synchronous step
 #
-# The server makes one step of gradient descent on the objective of *all* workers' rows together, as one process would:
+# The server takes one step of gradient descent on the objective of *all* workers' rows together, as a single process would:
 #
 # $$ w \leftarrow w - \text{rate} \cdot \Big( \frac{\sum_k g_k}{\sum_k n_k} + \text{decay} \cdot w \Big) $$
 #
-# where $g_k$ is what worker $k$ has pushed, and $n_k$ its count. Nobody gets an answer before everybody has pushed.
+# Here, $g_k$ is what worker $k$ has pushed, and $n_k$ is its count. The server must not answer any worker before all workers have pushed.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Two loops over the workers, and the update between them. For more, `hint("08-step")`.
+# You need two loops over the workers, with the update between them. For more help, run `hint("08-step")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="step"
 # %%px --setup
 def synchronous_step(mine: list[torch.Tensor], workers: list[int], rate: float,
                      decay: float) -> None:
-    """A server takes in the pushes of all workers (their ranks), changes `mine` in place,
-    once, and gives it to all of them."""
+    """Receive on a server the pushes of all workers, which are given by their ranks, change
+    `mine` in place, once, and give it to all of them."""
     ### BEGIN SOLUTION
     sums, rows = [torch.zeros_like(w) for w in mine], 0
     for worker in workers:
@@ -193,28 +195,29 @@ check.step(cluster, "synchronous_step")
 # %% [markdown]
 # ## 4. An asynchronous server
 #
-# Now the server changes its variables at every push, and answers at once, and only to the worker who has pushed. It knows nothing of the others' rows: the step is that of this
-# worker's mean, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$. (In the tutorial each push was a part of the mean. Here each is a whole step, so W pushes go
-# about W times as far.)
+# Now the server changes its variables at every push, and it immediately answers the worker that has pushed, but no other worker. Since it knows nothing about
+# the other workers' rows, it uses the mean of this worker for the step, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$. (In the
+# tutorial, each push was a part of the mean. Here each push is a whole step, so W pushes go about W times as far.)
 #
-# Real servers take pushes in the order in which they come, which is another one in every run. Here `schedule` says it: a list of ranks of workers, one for each push, so that
-# everyone can compute the result.
+# Real servers take pushes in the order in which they arrive, which differs from run to run. Here, `schedule` gives the order as a list of the workers' ranks,
+# one for each push, so that everyone can compute the result.
 #
-# Return how **stale** each push was: how many updates the server has made since this worker last got the variables. At the start all have the server's.
+# Return how **stale** each push was, which is the number of updates that the server has made since this worker last received the variables. At the start, all
+# workers have the server's variables.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Count the updates, and remember for each worker at which of them it was answered. For more, `hint("08-asynchronous")`.
+# Count the updates, and remember for each worker after how many of them it was answered. For more help, run `hint("08-asynchronous")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="asynchronous"
 # %%px --setup
 def asynchronous(mine: list[torch.Tensor], schedule: list[int], rate: float,
                  decay: float) -> list[int]:
-    """A server takes in the pushes in the order of the schedule, with an update and an
-    answer after each. Returns the staleness of each push."""
+    """Receive on a server the pushes in the order of the schedule, with an update and an
+    answer after each of them. Return the staleness of each push."""
     ### BEGIN SOLUTION
     answered, stale = {}, []
     for updates, worker in enumerate(schedule):
@@ -233,16 +236,16 @@ check.asynchronous(cluster, "asynchronous")
 # %% [markdown]
 # ## 5. How many servers?
 #
-# More servers share the bytes, until a worker's own link is what everyone waits for. `manyhands.simulate` has the model of the tutorial:
+# More servers share the bytes, until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the model of the tutorial.
 #
-# `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` is the time of one exchange in seconds: every worker pushes `n_bytes` of gradients, then pulls as many
-# of variables. A limit that is just reached is kept.
+# The function `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` returns the time of one exchange in seconds, in which every worker
+# pushes `n_bytes` of gradients and then pulls as many bytes of variables. A time that is equal to the limit is allowed.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# From how many servers on does the time not change any more? For more, `hint("08-servers")`.
+# From how many servers on does the time no longer change? For more help, run `hint("08-servers")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="servers"
@@ -251,8 +254,8 @@ from manyhands.simulate import parameter_server_s
 
 def fewest_servers(workers: int, n_bytes: float, latency_s: float, bytes_per_s: float,
                    limit_s: float) -> int | None:
-    """The smallest number of servers with which an exchange takes at most limit_s; None if
-    no number is enough."""
+    """Return the smallest number of servers with which an exchange takes at most limit_s,
+    or None if no number is enough."""
     ### BEGIN SOLUTION
     for servers in range(1, workers + 1):  # more servers than workers do not help
         if parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers) <= limit_s:
@@ -266,14 +269,15 @@ check.servers(cluster, "fewest_servers")
 # %% [markdown]
 # ## All together, under the limit
 #
-# Nothing to write here. The check trains a small network with your servers, placed by your `place`, and with real gradients. The ledger stands at each link: in a step a server's
-# link may carry `link_bytes`, and 64 bytes more for each worker, for the count and whatever else you send beside the gradients.
+# You do not need to write anything here. The check trains a small network on your servers with real gradients, and your `place` decides what each server keeps.
+# The ledger watches each link. In a step, a server's link may carry `link_bytes`, and 64 bytes more for each worker, for the count and whatever else you send
+# in addition to the gradients.
 
 # %% tags=["check"] grade_id="train-check" points=3
 check.train(cluster, "place", "push", "pull", "synchronous_step")
 
 # %% [markdown]
-# And the task of this track, on your servers: two of them, three workers. Not graded: it works when your pieces do.
+# The next cells train the network of this track on two of your servers with three workers. This part is not graded, but it works as soon as your pieces do.
 
 # %%
 # %%px
@@ -285,7 +289,7 @@ from manyhands.data import shard
 servers, workers = [0, 1], [2, 3, 4]
 variables = [parameter.detach() for parameter in track.network().parameters()]
 shapes = [tuple(v.shape) for v in variables]
-# 5 % more than if all links were alike
+# 5 % more than with equal loads on all links
 limit = round(1.05 * len(workers) * 8 * sum(map(prod, shapes)) / len(servers))
 pieces = place(shapes, len(workers), len(servers), limit)
 
@@ -318,8 +322,8 @@ else:
 # %% [markdown]
 # ## 6. The same with TensorFlow
 #
-# Now `ParameterServerStrategy`. In a job each process of `TF_CONFIG` runs a server and waits. For a try, TensorFlow lets servers live in one process: here, in this kernel, two workers and one parameter
-# server. Your function is the chief's program.
+# Now you use `ParameterServerStrategy`. In a job, each process of `TF_CONFIG` runs a server and waits. For a test, however, TensorFlow allows several servers
+# in one process, so this kernel holds two workers and one parameter server. Your function is the chief's program.
 
 # %% tags=["setup"]
 import os
@@ -331,12 +335,12 @@ from manyhands.quiet import quietly
 with quietly():
     import tensorflow as tf
 
-tf.get_logger().setLevel("ERROR")  # its notes name ports
+tf.get_logger().setLevel("ERROR")  # because its notes name ports
 
-held = reserve(3)  # ports that nobody else takes
+held = reserve(3)  # ports that no other program takes
 where = [f"127.0.0.1:{port}" for port in held.ports]
 spec = tf.train.ClusterSpec({"worker": where[:2], "ps": where[2:]})
-# with few, servers in one process may wait for each other for ever
+# with fewer threads, servers in one process may wait for each other forever
 threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=8)
 servers = [tf.distribute.Server(spec, job_name=kind, task_index=index, protocol="grpc",
                                 config=threads)
@@ -345,24 +349,25 @@ resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(spec, rpc_layer=
 
 # %% tags=["setup"]
 def gradient(w, x, y):
-    """The gradient of the sum over these rows of (x w - y)^2 / 2."""
+    """Return the gradient of the sum of (x w - y)^2 / 2 over these rows."""
     return tf.linalg.matvec(x, tf.linalg.matvec(x, w) - y, transpose_a=True)
 
 # %% [markdown]
-# Gradient descent on least squares, one weight for each column of x, **synchronous**: in each step every worker's rows are one scheduled call of `gradient`; when all are back, the gradients are *added up*, and
-# the variable, which lives on the server, is changed once: $w \leftarrow w - \text{rate} \cdot \sum_k g_k$.
+# Write **synchronous** gradient descent on least squares, with one weight for each column of x. In each step, every worker's rows are one scheduled call of
+# `gradient`. When all calls have returned, the gradients are *added up*, and the variable, which is stored on the server, is changed once:
+# $w \leftarrow w - \text{rate} \cdot \sum_k g_k$.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# The five lines of the tutorial, and `coordinator.fetch`. For more, `hint("08-strategy")`.
+# You need the five lines of the tutorial, and `coordinator.fetch`. For more help, run `hint("08-strategy")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="strategy"
 def train_on_servers(resolver, start, steps, rate):
-    """Train, and return the tf.Variable. `start`: its values; `steps`: for each step a list
-    of (x, y), one pair of arrays for each call."""
+    """Train, and return the tf.Variable, which starts with the values `start`. `steps` has
+    for each step a list of (x, y), with one pair of arrays for each call."""
     ### BEGIN SOLUTION
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -381,9 +386,10 @@ check.strategy(train_on_servers, resolver)
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 09 looks at the asynchronous kind: which rate is still stable at which staleness, and what to do about slow workers.
-# * TensorFlow's `ParameterServerStrategy` deals variables to servers one after the other, whatever their size. Which of the checks of exercise 1 would it pass?
-# * M. Li et al. 2014, [Scaling distributed machine learning with the parameter server](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu), OSDI.
+# * Unit 09 treats asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
+# * TensorFlow's `ParameterServerStrategy` assigns variables to servers one after another, whatever their size. Which of the checks of exercise 1 would it pass?
+# * M. Li et al. 2014, [Scaling distributed machine learning with the parameter
+#   server](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu), OSDI.
 
 # %%
 cluster.stop()

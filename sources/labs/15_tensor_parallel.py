@@ -417,7 +417,7 @@ def faulty_loss(h, head, targets, group=None):
     return total.log() - reduce_from(own, group)
 
 # %% [markdown]
-# The next cell compares it with one process that has the whole head. It does so with small scores and with very large ones, and it prints the largest difference.
+# The next cell compares it with one process that has the whole head. It does so with small scores and with very large ones, and it prints the largest difference. It needs `copy_to` and `reduce_from` of exercise 1.
 
 # %%
 # %%px --setup

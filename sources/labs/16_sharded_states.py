@@ -499,7 +499,7 @@ def evidence_of_training(train):
 evidence_of_training(faulty_training)
 
 # %% [markdown]
-# Write the loop as it should be, then run `evidence_of_training(training)`. It is still `fully_shard` that averages the gradients, and each step scatters them once.
+# Write the loop as it should be, then run `evidence_of_training(training)`. It is still `fully_shard` that averages the gradients, and each step scatters them once. The check also trains on a `mesh` of two of the four ranks, which then take 16 rows each.
 #
 # *Difficulty ●●●, 10 minutes, 3 points*
 #

@@ -1,9 +1,9 @@
 #!/bin/bash
-# Two workers of MultiWorkerMirroredStrategy side by side on one machine, each with half of its GPUs, as if the machine were two nodes:
+# Start two workers of MultiWorkerMirroredStrategy side by side on one machine, each with half of its GPUs, as if the machine were two nodes:
 #
-#     bash 07_halves.sh FOLDER        FOLDER: 07_train.py keeps its backup there
+#     bash 07_halves.sh FOLDER        07_train.py keeps its backup in FOLDER
 #
-# GPUS is an even number of GPUs; without it, all GPUs are used, except an odd one. On a machine without a GPU, each worker trains on the CPU.
+# GPUS is an even number of GPUs. Without it, all GPUs are used, except an odd one. On a machine without a GPU, each worker trains on the CPU.
 # `python` must be the Python that has TensorFlow.
 
 gpus=${GPUS:-$(nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU ')}

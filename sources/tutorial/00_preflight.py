@@ -1,28 +1,28 @@
 # %% [markdown] unit={"minutes": 30, "ranks": 4, "framework": "torch", "title": "Preflight: your cluster"}
 # # 00 · Preflight: your cluster
 #
-# After this notebook you can
+# After this notebook, you can
 #
-# 1. say what a rank, a node and the world are, and read from each rank where it stands;
-# 2. tell which process runs a cell: this kernel, or which ranks;
-# 3. let ranks communicate: a process group, an all-reduce, a message;
-# 4. read a wait-for graph: which rank do the others wait for, or do they wait in a circle?
-# 5. go on after a fault without restarting anything, and say what was lost and what came back.
+# 1. explain what a rank, a node and the world are, and read each rank's place in the world.
+# 2. tell which process runs a cell, which is either this kernel or one or more ranks.
+# 3. let ranks communicate through a process group, with an all-reduce and a message.
+# 4. read a wait-for graph, and tell whether the ranks wait for one that is missing, or in a circle.
+# 5. continue after a fault without restarting anything, and explain what was lost and what came back.
 #
-# **You need** a little Python. **Minutes:** 30, then the lab. **Ranks:** 4, on 2 nodes.
-# Run the cells from top to bottom with Shift+Enter. Three of them end in an error, on purpose.
+# **Before:** you can read a little Python. **Minutes:** 30, then the lab. **Ranks:** 4, on 2 nodes. Run the cells from top to bottom with Shift+Enter. Three
+# of them end in an error on purpose.
 
 # %% [markdown]
 # ## A world of four ranks
 #
-# Training on many devices means many processes that work together.
+# Training on many devices means that many processes work together.
 #
-# * A **rank** is one of these processes. Its number is called its rank too.
-# * A **node** is a machine with some of the ranks on it.
-# * The **world** is all ranks together. Its size is the number of ranks.
+# * A **rank** is one of these processes, and its number is also called its rank.
+# * A **node** is a machine that runs some of the ranks.
+# * The **world** is the set of all ranks, and its size is the number of ranks.
 #
-# This cell starts a world of 2 nodes with 2 ranks each. Both nodes are on this one machine; on a real cluster they would be two
-# machines, and the rest of this notebook would stay as it is.
+# The next cell starts a world of 2 nodes with 2 ranks each. Here, both nodes are on this one machine. On a real cluster, they would be two machines, and the
+# rest of this notebook would stay as it is.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -32,18 +32,18 @@ print(cluster.nodes, "nodes with", cluster.ranks_per_node, "ranks each: a world 
       cluster.world_size)
 
 # %% tags=["measured"]
-cluster  # a picture; the devices in it are those of your machine
+cluster  # draws the cluster, with the devices of your machine
 
 # %% [markdown]
 # ## Who runs this cell?
 #
-# So far every cell was run by **this kernel**: the one Python process behind the notebook. A cell that begins with `%%px` is run by
-# **all ranks** at once, and this kernel shows what they print, in the order of the ranks.
+# So far, every cell was run by **this kernel**, which is the one Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks**
+# at the same time, and this kernel shows what they print, in the order of the ranks.
 #
-# Underneath is **ipyparallel**, a package that starts processes for a notebook (its *engines*; here each is a rank) and carries cells to them. It has a `%%px`
-# too; the one here is the course's own, built on it, with the order of the ranks, `--setup`, and the watch that you will meet below.
+# The package underneath is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. Our
+# `%%px` is built on ipyparallel's, and adds the order of the ranks, `--setup`, and the watch that you will meet below.
 #
-# Each rank finds its place in environment variables, as it would under PyTorch's launcher `torchrun`:
+# Each rank finds its place in environment variables, just as it would under PyTorch's launcher `torchrun`.
 
 # %%
 # %%px
@@ -58,18 +58,19 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # | `RANK` | my number in the world, from 0 |
 # | `WORLD_SIZE` | how many ranks there are |
 # | `GROUP_RANK` | the number of my node |
-# | `LOCAL_RANK` | my number on my node, from 0: it chooses my GPU |
+# | `LOCAL_RANK` | my number on my node, from 0, which selects my GPU |
 #
-# The same code ran four times, and only these numbers made a difference. That is how nearly all distributed training is written: *one program,
-# and each rank does its own part of it.*
+# The same code ran four times, and only these numbers made a difference. Nearly all distributed training is written in this way, as *one program, of which
+# each rank does its own part.*
 #
-# **Predict, then run.** First this kernel sets `x`, then each rank does. What does the last of the three cells print? The next cell asks you: choose,
-# *Lock*, run on, and read how it was settled. Or run on without an answer. `Start_Here` counts how often you were right, and how surprised.
+# **Predict, then run.** First this kernel sets `x`, and then each rank does. What does the last of the three cells print? The next cell asks you this
+# question, so choose an answer, click *Lock*, run on, and read how your prediction was settled. You can also run on without an answer. `Start_Here` shows how
+# often you were right, and how surprised.
 
 # %%
 predict("00-whose-x",
-        "This kernel sets x = 100, each rank its number squared. What does "
-        "print(x) print here?",
+        "x is 100 in this kernel and rank ** 2 on each rank. "
+        "What does this kernel print for x?",
         ["0", "9", "0, 1, 4 and 9", "100"])
 
 # %%
@@ -89,11 +90,11 @@ settle("00-whose-x", lambda: str(x))
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# 100. Five processes, five variables called `x`. A rank never sees this kernel's variables, and this kernel never sees a rank's.
-# Nothing is shared; what one process needs from another must be sent.
+# It prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel never
+# sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
 # </details>
 #
-# You can send values between this kernel and the ranks, and run a cell on some ranks only:
+# You can send values between this kernel and the ranks, and you can run a cell on some of the ranks only:
 
 # %%
 print(cluster.pull("x"))        # from every rank, in rank order
@@ -106,12 +107,14 @@ print(greeting, "from rank", os.environ["RANK"])
 # %% [markdown]
 # ## The first communication
 #
-# Ranks talk to each other through a **process group**. In `init_process_group` they find each other: at `MASTER_ADDR` and `MASTER_PORT` there is
-# a small store, kept by rank 0 or by the launcher, where each rank leaves its address. Whether a rank waits there until all have come depends on the library: do not count on it. `gloo`
-# is the library that carries the messages; it works on every CPU. `nccl` is the one for GPUs; this unit takes `gloo` even where there are some, because
-# with it a call waits in the line where it stands, and that is what we want to see.
+# Ranks talk to each other through a **process group**. They find each other in `init_process_group`, through a small store at `MASTER_ADDR` and
+# `MASTER_PORT`, which rank 0 or the launcher keeps and where each rank leaves its address. Whether a rank waits in this call until all ranks have arrived
+# depends on the library, so do not rely on it.
 #
-# Remember the word `--setup`; it will become important.
+# The library that carries the messages here is `gloo`, which works on every CPU, while `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
+# because its calls wait in the line where you wrote them, and that is what we want to see.
+#
+# Remember the option `--setup`, because it will become important.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -125,14 +128,14 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# An **all-reduce** combines a tensor over all ranks (it adds, unless told otherwise), and every rank gets the result. It is the heart of data parallel training, where the tensor is
-# the gradient.
+# An **all-reduce** combines a tensor over all ranks (it adds, unless you choose a different operation), and every rank gets the result. It is the heart of
+# data parallel training, where the tensor is the gradient.
 #
 # **Predict, then run.** What does rank 2 print?
 
 # %%
 predict("00-all-reduce",
-        "All-reduce of [1, rank, 10 * rank] on 4 ranks: what does rank 2 print?",
+        "What does rank 2 print after an all-reduce of [1, rank, 10 * rank] on 4 ranks?",
         ["[1, 2, 20]", "[1, 6, 60]", "[4, 6, 60]", "[4, 8, 80]"])
 
 # %%
@@ -147,17 +150,18 @@ settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# `[4, 6, 60]`, like every other rank: 1 + 1 + 1 + 1, 0 + 1 + 2 + 3, and ten times that. The sum takes the place of what was in `t`.
-# Run the cell's middle line a second time, and you sum the sums.
+# Rank 2 prints `[4, 6, 60]`, and so does every other rank. The numbers are 1 + 1 + 1 + 1, 0 + 1 + 2 + 3, and ten times that. The sum replaces what was in
+# `t`, so if you run the all-reduce a second time, you add up the sums.
 # </details>
 #
-# An all-reduce is a **collective**: *every* rank of the group must call it, because every rank has a part of the result. What if one does not?
+# An all-reduce is a **collective**, which means that *every* rank of the group must call it, because every rank contributes a part of the result. What
+# happens if one rank does not?
 #
-# ## A barrier, missed on purpose
+# ## A barrier that one rank skips on purpose
 #
-# The simplest collective is the **barrier**: it sends no data, it only lets nobody go on before all have come.
+# The simplest collective is the **barrier**. It sends no data, but no rank can pass it until every rank has reached it.
 #
-# **Predict, then run.** Rank 2 does not call it. What do ranks 0, 1 and 3 do, and for how long?
+# **Predict, then run.** Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do, and for how long?
 
 # %%
 predict("00-barrier", "Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do?",
@@ -178,35 +182,38 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# They wait. No rank has failed, so nobody gets an error message before the group's time-out (for `gloo` 30 minutes, unless you set another), and until then a
-# wait inside the library cannot even be interrupted from Python. In a real job you would see four processes that look alive, and a log that does not grow.
+# They wait and get no error. Since no rank has failed, there is no error message before the group's timeout (for `gloo`, 30 minutes unless you set a
+# different one). Until then, a wait inside the library cannot even be interrupted from Python. In a real job, you would see four processes that look alive,
+# and a log that does not grow.
 # </details>
 #
-# Here it ended, because the cluster watches its ranks. When every rank that has not finished waits in a communication call, and has done so for
-# the *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell says otherwise), it is a **hang**. Then the cluster asks each rank where it stands. Read the report
-# from top to bottom:
+# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the *patience*
+# (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), this is a **hang**. The cluster then asks each rank where it is
+# waiting. Read the report from top to bottom:
 #
-# * one line per rank: what it does, in which line of the cell;
-# * who waits for whom: `0 -> 2` means that rank 0 waits for rank 2;
+# * one line per rank, which says what the rank does, and in which line of the cell;
+# * which rank waits for which, for example `0 -> 2` if rank 0 waits for rank 2;
 # * the likely cause;
-# * what was done about it. We come to that.
+# * what was done about it, which we explain below.
 #
 # ## The wait-for graph
 #
-# The picture is this unit's most useful one. Circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**. To find
-# the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, there are only two ways for this to end:
+# The picture in the report is the most useful one of this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
+# To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk can end in only two ways:
 #
-# * **at a rank without an outgoing arrow.** It waits for no other rank; it just did not make the call. Ask what *it* did. (Above, this is rank 2.)
-# * **never, because the arrows form a circle** (a *cycle*; the hang is a *deadlock*). No rank is missing, and still none of them can be first.
+# * **It ends at a rank without an outgoing arrow.** That rank waits for no other rank, but it did not make the call. Ask what *it* did. (Above, this is rank
+#   2.)
+# * **It never ends, because the arrows form a circle** (a *cycle*, and the hang is called a *deadlock*). No rank is missing, and still none of them can go
+#   first.
 #
-# A receive from any rank (units 08 and 09) waits for only *one* of its arrows, so there a circle alone is not a deadlock: a rank outside the circle may
-# still send (Holt 1972).
+# However, a receive from any rank (units 08 and 09) waits for only *one* of its arrows. A circle alone is then not a deadlock, because a rank outside the
+# circle may still send (Holt 1972).
 #
-# **Predict, then run.** Each rank wants to give its number to the next one. What does the graph look like?
+# **Predict, then run.** Each rank wants to give its number to the next one, and receives before it sends. What does the wait-for graph look like?
 
 # %%
 predict("00-graph",
-        "All receive from the one before, then send. What is the wait-for graph?",
+        "All ranks receive from the one before, then send. What is the wait-for graph?",
         ["a line that ends at one rank", "a circle through all", "two pairs", "no arrows"])
 
 # %% tags=["raises-exception"]
@@ -218,7 +225,7 @@ dist.send(torch.tensor([float(rank)]), dst=following)
 
 # %%
 def shape():
-    """Follow the arrows from rank 0, until a rank has none, or was there before."""
+    """Follow the arrows from rank 0 to a rank that has none or was visited before."""
     to, way = dict(sys.last_value.edges), [0]
     while to.get(way[-1], 0) not in way:
         way.append(to[way[-1]])
@@ -231,24 +238,25 @@ settle("00-graph", shape)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# Every rank waits to receive first, so nobody ever comes to the line that sends. `send` and `recv` are messages between two ranks, and here
-# each waits for the one before it: a circle through all four. No rank is to blame more than another; the *order of the calls* is wrong. You will
-# mend it in the lab.
+# Every rank waits to receive first, so no rank ever reaches the line that sends. `send` and `recv` are messages between two ranks, and here each rank waits
+# for the one before it, which makes a circle through all four. No rank is more to blame than the others, because it is the *order of the calls* that is
+# wrong. You will repair it in the lab.
 # </details>
 #
-# ## Healed: what was lost, what came back
+# ## Healing: what is lost, and what comes back
 #
-# After a hang the old ranks are of no use: they sit in a call that cannot be interrupted before its time-out. So the cluster **heals**: it ends all four
-# processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. All four, because `gloo`'s
-# process group cannot go on with a part of its members. (NCCL's can: `dist.shrink_group` makes a group of those that are left.)
+# After a hang, the old ranks are of no use, because they are stuck in a call that cannot be interrupted before its timeout. Therefore, the cluster **heals**,
+# which means that it ends all four processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. It replaces all four
+# because `gloo`'s process group cannot continue with only a part of its members. (NCCL's can, since `dist.shrink_group` makes a group of the ranks that are
+# left.)
 #
-# This kernel was not restarted, and `x` is still 100 here. But the ranks are new processes.
+# This kernel was not restarted, so `x` is still 100 here. The ranks, however, are new processes.
 #
-# **Predict, then run.** Before the first hang one cell set `rank` and `world_size` on the ranks, and another one `keepsake`. Without looking back at the
-# reports: which are still there?
+# **Predict, then run.** Before the first hang, one cell set `rank` and `world_size` on the ranks, and another cell set `keepsake`. Which of these variables
+# still exist on the ranks? Answer without looking back at the reports.
 
 # %%
-predict("00-healed", "After the healing, which of these are still there on the ranks?",
+predict("00-healed", "After the healing, which of these variables exist on the ranks?",
         ["rank, world_size, keepsake", "rank, world_size", "keepsake", "none of them"])
 
 # %%
@@ -269,17 +277,18 @@ print(t.tolist())
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# All variables of the ranks were lost with their processes. Then the cluster ran the cells marked `--setup` again, in their order: they brought
-# back the imports, the process group, `rank` and `world_size`. Nobody brought back `keepsake`.
+# All variables of the ranks were lost with their processes. After that, the cluster ran the cells marked `--setup` again, in their order. These cells brought
+# back the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
 # </details>
 #
-# So: **put `--setup` on cells that prepare** (imports, the process group, functions), not on cells that work. What a job must not lose,
-# it keeps outside its ranks: in this kernel, or in a file. Such a copy is called a *checkpoint*. `cluster.heal()` heals by hand.
+# Therefore, **put `--setup` on cells that prepare** (imports, the process group, functions), and not on cells that do the work. Anything that a job must not
+# lose has to be kept outside its ranks, in this kernel or in a file. Such a copy is called a *checkpoint*. You can also heal the cluster by hand with
+# `cluster.heal()`.
 #
 # ## An exception on one rank
 #
-# A rank can also fail loudly, while the others wait for it. Then patience is not needed: the exception comes first, and then who waited for
-# that rank. (It is the same when a rank dies, because its memory was full or its machine failed.)
+# A rank can also fail loudly while the others wait for it. No patience is needed then, because the report shows the exception first, and then the ranks that
+# waited for the failed one. (It does the same when a rank dies because its memory was full or its machine failed.)
 
 # %% tags=["raises-exception"]
 # %%px
@@ -288,10 +297,10 @@ mean = 12 / batches[rank]
 dist.barrier()
 
 # %% [markdown]
-# Without the watch, you would have seen three ranks that wait, and might have looked for the mistake there.
+# Without the watch, you would have seen three waiting ranks, and might have looked for the mistake there.
 #
-# **A rank that only works is not part of a hang**, however long it takes. Rank 3 is late here, and the patience of one second is over long
-# before it comes:
+# **A rank that is only working is not part of a hang**, however long it takes. In the next cell, rank 3 is late, and the patience of one second is over long
+# before it arrives.
 
 # %%
 # %%px --patience 1
@@ -303,9 +312,9 @@ print("through")
 # %% [markdown]
 # ## The stop button
 #
-# A rank in an endless loop works, too. So it is not a hang, and it is up to you: press the **stop button** (■, above the notebook). It stops the
-# cell on all ranks, and shows where each of them was. Where a rank cannot be stopped otherwise, the cluster is healed. Try it now, and then you
-# are safe: add a cell below with these lines, run it, and press ■.
+# A rank in an endless loop is working, too. Since this is not a hang, it is up to you to press the **stop button** (■, above the notebook). It stops the cell
+# on all ranks, and shows where each of them was. If a rank cannot be stopped in any other way, the cluster is healed. Try it now, so that you know it when
+# you need it. Add a cell below with these lines, run it, and press ■.
 #
 # ```python
 # %%px
@@ -314,13 +323,16 @@ print("through")
 # dist.barrier()
 # ```
 #
-# If you do nothing, the cell ends after two minutes (`--limit` sets another time).
+# If you do nothing, the cell ends after two minutes, or after the time that you set with `--limit`.
 
 # %% [markdown]
 # ## Outside this course
 #
-# A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures, too. Therefore read its last part first, *Root Cause (first observed failure)*.
-# `--redirects 3` writes what each rank prints into a separate file instead of on the screen, `--tee 3` does both, and `--log-dir` names their folder, and the decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
+# A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures,
+# too. Therefore, read its last part first, *Root Cause (first observed failure)*.
+#
+# With `--redirects 3`, what each rank prints goes into a separate file instead of to the screen, with `--tee 3` it goes to both, and `--log-dir` names the
+# folder of the files. The decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
 
 # %%
 import subprocess
@@ -353,42 +365,44 @@ print(*[line for line in cause.splitlines() if "rank  " in line or "Error:" in l
 print("files:", *sorted(kept))
 
 # %% [markdown]
-# If a job on several nodes hangs right at its start, the network is often the cause. A node has several network interfaces, and the library may have chosen one over which the other nodes cannot be reached. Choose the right one, for example `eth0`, with the variables in the last row of the table.
+# If a job on several nodes hangs right at its start, the network is often the cause. A node has several network interfaces, and the library may have chosen
+# one over which the other nodes cannot be reached. Choose the right one, for example `eth0`, with the variables in the last row of the table.
 #
-# If a job hangs later, nothing watches the ranks as this course does. PyTorch and other tools give you the following:
+# If a job hangs later, nothing watches the ranks as this course does. However, PyTorch and other tools give you the following:
 #
 # | tool | what it says | with |
 # |---|---|---|
 # | `py-spy dump --pid ...` | the line that a running process is in. The program needs no preparation, but you may need root, or `--cap-add SYS_PTRACE` in a container | both |
-# | `init_process_group(timeout=...)` | a stuck call raises after it. With `gloo` the process goes on, but later calls of the same group fail, so make a new group. With NCCL the process is ended | both |
-# | `dist.monitored_barrier(timeout=...)` | on rank 0: which rank did not come | gloo only |
-# | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes; slow | both |
-# | flight recorder | each rank's last collectives, with their lines. A time-out writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, `torchfrtrace` compares these | NCCL (`gloo` records, and writes no file) |
-# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, its network interface included, and its errors | NCCL |
-# | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but chooses the interface: `ip addr` lists them | each its own |
+# | `init_process_group(timeout=...)` | a stuck call raises an error after this time. With `gloo`, the process goes on, but later calls of the same group fail, so make a new group. With NCCL, the process is ended | both |
+# | `dist.monitored_barrier(timeout=...)` | on rank 0, which rank did not arrive | gloo only |
+# | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes. This is slow | both |
+# | flight recorder | each rank's last collectives, with their lines. A timeout writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, and `torchfrtrace` compares these files | NCCL (`gloo` records, but writes no file) |
+# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, including its network interface, and its errors | NCCL |
+# | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but it chooses the interface (`ip addr` lists them) | each its own |
 
 # %% [markdown]
-# > **On GPUs.** NCCL's calls return when they are *queued*, so a hang shows in a later line: the one that needs the result (`print`, `.item()`).
-# > A watchdog ends the process after 10 minutes, if you set no other time. Nothing is connected in `init_process_group`, but in the first
-# > collective (unless you give `device_id=`). Tags and a receive from anybody do not exist, and opposite messages belong into one `batch_isend_irecv`.
+# > **On GPUs.** NCCL's calls return when they are *enqueued*, so a hang shows in a later line, which is the one that needs the result (`print`, `.item()`).
+# > A watchdog ends the process after 10 minutes, unless you set a different time. Connections are made in the first collective, not in
+# > `init_process_group` (unless you give `device_id=`). NCCL has no tags and no receive from an arbitrary rank. If two ranks send to each other, both messages
+# > belong in one `batch_isend_irecv`.
 
 # %% [markdown]
 # ## What you can do now
 #
-# 1. *Rank, node, world:* a process, a machine with some of them, all of them. `RANK`, `GROUP_RANK`, `WORLD_SIZE`, and `LOCAL_RANK` on the node.
-# 2. *Who runs a cell:* this kernel, or with `%%px` all ranks, or with `%%px --ranks 1,3` some. Nothing is shared between them.
-# 3. *Communicate:* `init_process_group`, then `all_reduce`, `barrier`, `send`, `recv`. Every rank of the group must call a collective.
-# 4. *Read a wait-for graph:* follow the arrows, to a rank that waits for nobody, or round a circle.
-# 5. *Go on:* all ranks are new, their variables are lost, cells marked `--setup` are run again, this kernel keeps everything.
+# 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is all of them. The variables are `RANK`,
+#    `GROUP_RANK`, `WORLD_SIZE`, and on the node `LOCAL_RANK`.
+# 2. *Which process runs a cell:* This kernel runs it, or all ranks with `%%px`, or some of them with `%%px --ranks 1,3`. Nothing is shared between them.
+# 3. *Communication:* Call `init_process_group` first, and then `all_reduce`, `barrier`, `send` and `recv`. Every rank of the group must call a collective.
+# 4. *The wait-for graph:* Follow the arrows until you reach a rank that does not wait, or until you are going around in a circle.
+# 5. *Healing:* All ranks are new, so their variables are lost. The cluster runs the cells marked `--setup` again, and this kernel keeps everything.
 #
-# **Go on** with the lab `work/00_preflight`, then unit 01 (data parallelism by hand) or 02 (MirroredStrategy). Collectives are built in unit 04.
+# **Next,** do the lab `work/00_preflight`, and then unit 01 (data parallelism by hand) or unit 02 (MirroredStrategy). In unit 04, you build the collectives.
 #
-# **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*,
-# [doi:10.1145/356586.356588](https://doi.org/10.1145/356586.356588) · R. C. Holt 1972, *Some Deadlock Properties of Computer Systems*,
-# [doi:10.1145/356603.356607](https://doi.org/10.1145/356603.356607) · T. Hilbrich et al. 2012, *MPI Runtime
-# Error Detection with MUST*, [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79) · S. Li et al. 2020, *PyTorch
-# Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv:2006.15704](https://arxiv.org/abs/2006.15704) · PyTorch,
-# [Distributed communication package](https://docs.pytorch.org/docs/stable/distributed.html)
+# **References.** E. G. Coffman, M. Elphick and A. Shoshani 1971, *System Deadlocks*, [doi:10.1145/356586.356588](https://doi.org/10.1145/356586.356588) · R.
+# C. Holt 1972, *Some Deadlock Properties of Computer Systems*, [doi:10.1145/356603.356607](https://doi.org/10.1145/356603.356607) · T. Hilbrich et al. 2012,
+# *MPI Runtime Error Detection with MUST*, [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79) · S. Li et al. 2020, *PyTorch Distributed: Experiences
+# on Accelerating Data Parallel Training*, [arXiv:2006.15704](https://arxiv.org/abs/2006.15704) · PyTorch, [Distributed communication
+# package](https://docs.pytorch.org/docs/stable/distributed.html)
 
 # %%
 cluster.stop()

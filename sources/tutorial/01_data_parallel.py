@@ -1,22 +1,23 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Data parallelism by hand
 #
-# Four ranks train one network, each on a part of every batch, and end with the weights of one process. At the end you can
+# Four ranks train one network, each on a part of every batch, and end with the weights of a single process. At the end, you can
 #
-# * say why an objective can be cut by rows, and what each rank must compute;
-# * say when a mean of means is wrong, and how often weight decay counts;
-# * handle uneven shards, tied and frozen weights;
-# * say to how many digits "the same weights" can hold, and why;
-# * name two layers with which the equality ends;
-# * predict the bytes of a step, and say when data parallelism is worth them.
+# * explain why an objective can be cut by rows, and what each rank must compute.
+# * explain when a mean of means is wrong, and how often weight decay counts.
+# * handle uneven shards, tied weights and frozen weights.
+# * explain to how many digits "the same weights" can hold, and why.
+# * name two layers with which the equality ends.
+# * predict the bytes of a step, and decide when data parallelism is worth them.
 #
-# **Before:** you can train a model in PyTorch. **Minutes:** 40. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at the end.
+# **Before:** you can train a model in PyTorch. **Minutes:** 40. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
+# the end.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
+# healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track
@@ -42,17 +43,17 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# A rank has a number in the world, `dist.get_rank()`. Where only some ranks work together, as a *group*, it has another one in that group, from 0:
-# `dist.get_rank(group)`. Here the group is the world; in the lab it is not always.
+# A rank has a number in the world, `dist.get_rank()`. If only some ranks work together, as a *group*, each also has a number in that group, from 0, which is
+# `dist.get_rank(group)`. Here, the group is the world, but not always in the lab.
 #
 # ## An objective is a sum
 #
-# Training makes an objective small: a penalty on the weights, and the losses of all rows $i$.
+# Training minimises an objective, which adds a penalty on the weights to the losses of all rows $i$.
 #
 # $$ J(w) = \lambda R(w) + \sum_i \ell_i(w), \qquad \nabla J(w) = \lambda \nabla R(w) + \sum_i \nabla \ell_i(w) $$
 #
-# The gradient of a sum is the sum of the gradients. So the rows can be dealt out: each rank computes the gradient for its own **shard**, and an **all-reduce**
-# gives everyone the sum. Here with whole numbers, so that "equal" means equal to the last bit: ten rows, four ranks.
+# Since the gradient of a sum is the sum of the gradients, the rows can be distributed. Each rank computes the gradient for its own **shard**, and an
+# **all-reduce** gives every rank the sum. We try this with ten rows on four ranks, and with whole numbers so that "equal" means equal to the last bit.
 
 # %%
 # %%px
@@ -67,18 +68,19 @@ def gradient(rows):
 mine = shard(10, rank, world_size)
 total = gradient(mine)
 print(f"rows {mine.start} to {mine.stop - 1}: {total.tolist()}", end="; ")
-dist.all_reduce(total)  # in place: now it is the sum over all ranks
+dist.all_reduce(total)  # in place, so it is now the sum over all ranks
 print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist()}")
 
 # %% [markdown]
 # ## The task of this track
 #
-# Units 01 to 10 train the same small network on the same handwritten digits, each with another system: 60 steps, each with a batch of 250 rows, everything
-# in `float64`, and always the same start. It stands in `manyhands.track`. The objective has the **mean** of the losses, as is usual today:
+# Units 01 to 10 train the same small network on the same handwritten digits, each with a different system. They take 60 steps, each with a batch of 250 rows,
+# in `float64` throughout, and always from the same start. The network and the training schedule are defined in `manyhands.track`. The objective contains the
+# **mean** of the losses, as is usual today:
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether a system ends with the weights of one process. The judge is a training without any framework,
+# The table at the end of each unit says whether a system ends with the weights of a single process. The reference is a training run without any framework,
 # `track.one_process()`.
 
 # %% tags=["setup"]
@@ -98,18 +100,18 @@ def objective(model, x, y):
             * sum(p.square().sum() for p in model.parameters()))
 
 # %% [markdown]
-# The loop is the same for one process and for many. What differs: which rows of the batch a rank takes, which loss it calls `backward` on, and what happens
-# after backward.
+# The loop is the same for one process and for many. Only three things differ, namely which rows of the batch a rank takes, which loss it calls `backward` on,
+# and what happens after backward.
 
 # %% tags=["setup"]
 # %%px --setup
 def train(mine, loss_of, after_backward):
-    """The model at the end, and the whole batch's objective before each step."""
+    """Return the trained model, and the whole batch's objective before each step."""
     model, curve = track.network(device), []
     for step in range(track.STEPS):
         batch = track.rows(step)
         with torch.no_grad():
-            # to look at, not to train with
+            # recorded for the curve, not used in training
             curve.append(objective(model, x[batch], y[batch]).item())
         loss_of(model(x[batch][mine]), y[batch][mine]).backward()
         after_backward(model)
@@ -118,7 +120,7 @@ def train(mine, loss_of, after_backward):
 
 # %% tags=["setup"]
 # %%px --setup
-curves, far = {}, {}  # what each way gives
+curves, far = {}, {}  # the results of each version
 
 def keep(name, model, curve):
     curves[name], far[name] = curve, track.distance(model.parameters(), reference)
@@ -131,8 +133,8 @@ print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.
 # %% [markdown]
 # ## By hand
 #
-# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**: the sum over its rows, divided by the 250 of all. Then the gradients of the
-# four ranks add up to the gradient of the mean. The penalty is added in `update`, after the sum, on every rank alike: so it counts once.
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum over its rows, divided by all 250. The gradients of the
+# four ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -151,12 +153,12 @@ curve = curves["by hand: sum of even shards"]
 print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve[-1]:.4f}")
 
 # %% [markdown]
-# Each rank's gradients come from its own 62 or 63 rows (the objective of all 250 is computed beside, to draw the curve), and no row was sent. All four
-# hold the whole network, start from the same weights, and take the same steps.
+# Each rank's gradients come from its own 62 or 63 rows, and no row was sent. (The objective of all 250 is computed only for the curve.) All four ranks hold
+# the whole network, start from the same weights, and take the same steps.
 #
-# ## The same, to how many digits?
+# ## The same weights, to how many digits?
 #
-# **Predict.** Are the weights of the four ranks equal to each other, to the last bit? And to those of one process?
+# **Predict.** Are the weights of the four ranks equal to each other, to the last bit? Are they equal to a single process's weights?
 
 # %%
 predict("01-digits", "To the last bit, the weights of the four ranks are equal ...",
@@ -179,7 +181,7 @@ print(f"1000 times 1, added up one by one in torch.bfloat16: {ones.item():.0f}")
 # %%
 # %%px
 def spread(model):
-    """The largest difference between this rank's weights and rank 0's."""
+    """Return the largest difference between this rank's weights and rank 0's."""
     own = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     first = own.clone()
     dist.broadcast(first, src=0)
@@ -201,39 +203,41 @@ settle("01-digits", equal)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A computer rounds after each addition, so the result depends on the order. The all-reduce hands the same sum to all ranks: they stay equal to the last bit. One
-# process adds its 250 rows in another order than four ranks, which first add up their own.
+# A computer rounds after each addition, so the result depends on the order. The all-reduce gives the same sum to all ranks, which therefore stay equal to the
+# last bit. A single process, however, adds its 250 rows in a different order than four ranks, which first add up their own.
 #
-# How far apart may that be? If a sum of 250 terms is made in a different order, it changes by about the square root of 250 roundings, and 60 steps add up. The second and third lines print this for two
-# dtypes, and therefore we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger difference means that there is a bug; rounding cannot explain it. (This is a rule of thumb, because in a run with a
-# larger learning rate rounding errors can also grow.)
+# How far apart may the results be? If a sum of 250 terms is made in a different order, it changes by about the square root of 250 roundings, and 60 steps add
+# up. The second and third lines print this for two dtypes, and therefore we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger difference means
+# that there is a bug, because rounding cannot explain it. (This is a rule of thumb, since rounding errors can also grow in a run with a larger learning
+# rate.)
 #
-# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops growing. Therefore gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
+# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops
+# growing. Therefore, gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
 # </details>
 #
 # ## Sum or mean?
 #
-# As it is called here, `cross_entropy` divides by the number of rows that it is given. A rank gives it only its own.
+# As it is called here, `cross_entropy` divides by the number of rows that it is given, and a rank gives it only its own rows.
 #
-# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. Compare a first step with this gradient and a first step with the right one. For which optimiser do the
-# two steps differ in length by more than a tenth?
+# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. Compare a first step with this gradient to a first step with the right
+# one. For which optimiser do the two steps differ in length by more than a tenth?
 
 # %%
 predict("01-optimizer",
-        "The gradients of four means are added up. Whose first step has a wrong length?",
+        "The gradients of four means are summed. Which first step has a wrong length?",
         ["SGD's only", "Adam's only", "SGD's and Adam's", "neither's"])
 
 # %%
 # %%px
 def gradient_of(loss_of, mine):
-    """The sum over ranks of the gradients of the first step, in one line of numbers."""
+    """Return the gradients of the first step, summed over ranks, as one vector."""
     model = track.network(device)
     loss_of(model(x[:250][mine]), y[:250][mine]).backward()
     sum_gradients(model)
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
 
 def step_length(optimizer, gradient):
-    """How far a first step with this gradient moves the weights."""
+    """Return how far a first step with this gradient moves the weights."""
     w = nn.Parameter(torch.zeros_like(gradient))
     w.grad = gradient
     optimizer([w], lr=0.1).step()
@@ -258,22 +262,24 @@ settle("01-optimizer", shown_by)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each of the four means is about as large as the mean of all rows, so their sum is about four times too large. With plain gradient descent that is a learning rate that is four times too large, and the
-# loss shows it. Adam divides each gradient by its own usual size, so its steps look right, and the mistake stays hidden. It is there all the same, because the balance with the penalty has moved: in the
-# gradient, the penalty counts a quarter of what it should. Clipping by the norm sets in too early as well.
+# Each of the four means is about as large as the mean of all rows, so their sum is about four times too large. With plain gradient descent, this has the same
+# effect as a learning rate that is four times too large, and the loss shows it. Adam divides each gradient by its own usual size, so its steps look right,
+# and the mistake stays hidden. It has an effect all the same, because the balance with the penalty has moved. In the gradient, the penalty counts a quarter
+# of what it should. Moreover, clipping by the norm sets in too early.
 # </details>
 #
-# So divide by the number of ranks, which gives the *mean of means*. Is the gradient right now?
+# So we divide by the number of ranks, which gives the *mean of means*. Is the gradient right now?
 #
 # ## Uneven shards
 #
-# If a device is faster than the others, give it more rows. Here rank 0 takes 200 of the 250 rows, rank 1 takes 30, and the others 10 each.
+# If a device is faster than the others, give it more rows. Here, rank 0 takes 200 of the 250 rows, rank 1 takes 30, and the others take 10 each.
 #
-# **Predict.** Once each rank sums its losses and divides by 250, once each takes its own mean and the ranks are averaged. Which of the two still ends with the
-# weights of one process?
+# **Predict.** In the first version, every rank sums its losses and divides by 250. In the second, every rank takes the mean over its own rows, and these
+# means are averaged. Which of the two still ends with the weights of a single process?
 
 # %%
-predict("01-uneven", "Uneven shards: which ends with the weights of one process?",
+predict("01-uneven",
+        "With uneven shards, which version ends with the weights of a single process?",
         ["the sum, by all 250 rows", "the mean of the ranks' means", "both", "neither"])
 
 # %%
@@ -304,7 +310,7 @@ def ends():
 settle("01-uneven", ends)
 
 # %% [markdown]
-# That is the table that grows from unit to unit. And the picture:
+# This table grows from unit to unit. The next cells draw the curves.
 
 # %%
 from manyhands.plots.curves import WORDS, coinciding, gap
@@ -328,28 +334,31 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Top: the objective, step by step. Two curves lie on the wide pale line of one process, the dotted one leaves it. Bottom: the distance from one process,
-# each line of the grid ten thousand times the one below. The two sums stay near the last bit for all 60 steps. The mean of means is wrong from the first step:
-# it minimises another objective, in which the rows of small shards count more. The loss still falls, nothing raises an error, and no rank differs from another.
+# The upper part shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted one leaves it. The lower part
+# shows the distance from the single process, and each line of its grid is ten thousand times the one below. The two sums stay near the last bit for all 60
+# steps. The mean of means, however, is wrong from the first step, because it minimises a different objective, in which the rows of small shards count more.
+# Although it is wrong, the loss still falls, nothing raises an error, and no rank differs from another.
 # </details>
 #
-# With equal shards the mean of means is right. 250 rows on four ranks are not equal shards, and nor is the last batch of most epochs.
+# With equal shards, the mean of means is right. However, 250 rows on four ranks do not make equal shards, and neither does the last batch of most epochs.
 #
 # ## Equal shards, and still wrong
 #
-# Not always are rows what a mean counts. With `ignore_index`, as for the padding of sequences, `cross_entropy` divides by the number of labels that
-# are not ignored; with class weights, by the sum of the weights. **Predict.** Four equal shards of 62 rows; half of rank 0's labels are padding. Is the
-# mean of means right?
+# A mean does not always count rows. With `ignore_index`, as for the padding of sequences, `cross_entropy` divides by the number of labels that are not
+# ignored, and with class weights, it divides by the sum of the weights.
+#
+# **Predict.** There are four equal shards of 62 rows, but half of rank 0's labels are padding. Is the mean of means right?
 
 # %%
-predict("01-padding", "Four equal shards, padding in one: is the mean of means right?",
+predict("01-padding",
+        "With four equal shards, one of them padded, is the mean of means right?",
         ["yes", "no"])
 
 # %%
 # %%px
 labels, mine = y[:248].clone(), shard(248, rank, world_size)
-labels[:62:2] = -100  # what cross_entropy ignores
-scores = model(x[:248])  # the one that was trained above
+labels[:62:2] = -100  # cross_entropy ignores this label
+scores = model(x[:248])  # the model that was trained above
 mean = cross_entropy(scores[mine], labels[mine]).detach() / world_size
 loss, count = (cross_entropy(scores[mine], labels[mine], reduction="sum").detach(),
                (labels[mine] != -100).sum())
@@ -364,28 +373,29 @@ RIGHT = "abs(mean - cross_entropy(scores, labels)).item() < 1e-4"
 settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 
 # %% [markdown]
-# No, because the ranks' counts differ. Each rank adds up its losses, one more number is all-reduced (the count of labels, or the sum of the weights), and all ranks divide by it once. For a language model it is
-# the number of tokens.
+# It is not, because the ranks' counts differ. Instead, each rank adds up its losses, one more number is all-reduced (the count of labels, or the sum of the
+# weights), and all ranks divide by it once. For a language model, this is the number of tokens.
 #
-# The four shards could just as well be four micro-batches that a single rank *accumulates*, since the arithmetic is the same. Dividing each micro-batch by its own number of tokens and the sum by four was the default of
-# several training libraries until 2024, when it was found to give sequences in short micro-batches too much weight
-# ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count of *all* tokens of the step, over all micro-batches and all ranks. Unit 06 does this with DDP.
+# The four shards could just as well be four micro-batches that a single rank *accumulates*, since the arithmetic is the same. Dividing each micro-batch by
+# its own number of tokens and the sum by four was the default of several training libraries until 2024, when it was found to give sequences in short
+# micro-batches too much weight ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count of
+# *all* tokens of the step, over all micro-batches and all ranks. Unit 06 does this with DDP.
 #
 # ## Weight decay counts once
 #
-# **Predict.** Someone puts the penalty into the loss, as one process would: each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`. How large is the
-# decay, once the gradients are added up?
+# **Predict.** Suppose that the penalty is in the loss, as in a single process, so that each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`.
+# How many times does the penalty count, once the gradients are added up?
 
 # %%
 predict("01-decay",
-        "The penalty is in the loss of each of four ranks: how often does it count?",
+        "If the penalty is in the loss of each of four ranks, how often does it count?",
         unit="times", within=0.01)
 
 # %%
 # %%px
 def decay_in_sum(share):
-    """How often the penalty is in the sum of the ranks' gradients, if each takes `share` of
-    it."""
+    """Return how often the penalty is in the sum of the ranks' gradients, if each takes
+    `share` of it."""
     model = track.network(device)
     (share * sum(p.square().sum() for p in model.parameters()) / 2).backward()
     sum_gradients(model)
@@ -400,14 +410,15 @@ if rank == 0:
 settle("01-decay", lambda: cluster.pull("whole")[0])
 
 # %% [markdown]
-# Losses belong to rows, and rows to ranks. The penalty belongs to no row. Add it after the sum (an optimiser's `weight_decay` does so), or give each rank its share.
+# Losses belong to rows, and rows belong to ranks, but the penalty belongs to no row. Therefore, add it after the sum (as an optimiser's `weight_decay` does),
+# or give each rank its share.
 #
-# **Clipping** by the norm of the gradient comes after the sum too. A rank that clips its own part uses its own norm, and the sum of clipped parts is another
-# direction. After the all-reduce all ranks have the same gradient, compute the same norm, and need no further message.
+# **Clipping** by the norm of the gradient comes after the sum, too. If a rank clips its own part, it uses its own norm, and the sum of clipped parts has a
+# different direction. After the all-reduce, however, all ranks have the same gradient, compute the same norm, and need no further message.
 #
 # ## Tied and frozen weights
 #
-# Two layers can share one weight: one tensor with two names. And a weight can be frozen: it has no gradient at all.
+# Two layers can share one weight, which is then one tensor with two names. A weight can also be frozen, so that it has no gradient.
 
 # %%
 # %%px
@@ -421,11 +432,12 @@ if rank == 0:
           "gradient of 0.bias:", model[0].bias.grad)
 
 # %% [markdown]
-# **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both of them. All ranks have the same rows here. How large is it then, if 4
-# times its own is right?
+# **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both of them. All ranks have the same rows here, so the gradient
+# should grow by a factor of 4. By what factor does it grow?
 
 # %%
-predict("01-tied", "A tied gradient, all-reduced twice on 4 ranks: how many times its own?",
+predict("01-tied",
+        "By what factor does a tied gradient grow if it is all-reduced twice on 4 ranks?",
         unit="times", within=0.01)
 
 # %%
@@ -443,17 +455,19 @@ settle("01-tied", lambda: cluster.pull(TIMES)[0])
 # %% [markdown]
 # <details><summary>Why 16?</summary>
 #
-# Both names are the same tensor. The first all-reduce makes 4 times; the second adds up four tensors that are sums already. `parameters()` lists a tied weight once.
+# Both names are the same tensor. The first all-reduce multiplies the gradient by 4, and the second adds up four tensors that are sums already.
+# `parameters()`, however, lists a tied weight only once.
 #
-# A frozen weight has no gradient to send: skip it, on all ranks alike. What a rank did not *use* has no gradient either, but only there: that rank must send zeros.
-# All-reduces are matched by their order, not by name: if it skips one, its next gradient is added to the wrong one of the others (silently, where the sizes agree), and
-# in the end the others wait in vain. The rule for both: all ranks send the list of the parameters that require a gradient, in its order.
+# A frozen weight has no gradient to send, so skip it on all ranks. A parameter that a rank did not *use* has no gradient either, but only on that rank, which
+# must then send zeros. All-reduces are matched by their order, not by name. If a rank skips one, its next gradient is added to a different gradient of the
+# other ranks (silently, if the sizes agree), and in the end the others wait in vain. One rule covers both cases: all ranks send the list of the parameters
+# that require a gradient, in its order.
 # </details>
 #
 # ## Where the equality ends: batch norm
 #
-# All that was said rests on one thing: the loss of a row depends on that row alone. In training, **batch norm** breaks it. From each row it subtracts the
-# mean of all rows that it sees, and divides by their standard deviation; and here it sees a shard.
+# Everything so far assumes that the loss of a row depends on that row alone. In training, **batch norm** breaks it, because it subtracts from each row the
+# mean of all rows that it sees, and divides by their standard deviation. Here, it sees only a shard.
 
 # %%
 # %%px
@@ -468,15 +482,16 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
     print(f"{name:<24} as one process in training: {same[0]}, in evaluation: {same[1]}")
 
 # %% [markdown]
-# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and variances gives those of
-# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs); it costs a collective in forward and one in backward, per layer.
+# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and variances has the statistics of
+# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs), but it costs one collective in forward and one in backward, per layer.
 #
-# Often one keeps the ranks' own on purpose: then the number of rows *per rank* is a part of the model, and Goyal et al. 2017 keep it at 32, however many ranks there
-# are. Then the kept statistics are one rank's, too: send rank 0's to all before you compare or save.
+# Often, ranks keep their own statistics on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at 32, however
+# many ranks there are. Since the kept statistics then also belong to one rank, send rank 0's to all ranks before you compare or save.
 #
 # ## Where the equality ends: dropout
 #
-# **Dropout** draws random numbers for every row. Eight rows, two for each rank; rank 3 compares its mask with what one process drew for the same rows.
+# **Dropout** draws random numbers for every row. Of eight rows, each rank has two, and rank 3 compares its mask with the one that a single process draws for
+# the same rows.
 
 # %%
 # %%px --ranks 3
@@ -494,20 +509,20 @@ print("drawn for all 8 rows, and cut:                      ",
       torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
 
 # %% [markdown]
-# With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only **after** the model has been built, because its first weights
-# must be equal on all ranks. The training run is then as good as one process, but not equal to it, just as two runs of one process with different seeds are not equal. To test for equality, turn dropout off, or draw for all
-# rows.
+# With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only
+# **after** the model has been built, because its first weights must be equal on all ranks. The training run is then as good as in a single process, but not
+# equal, just as two single-process runs with different seeds are not equal. To test for equality, turn dropout off, or draw for all rows.
 #
-# The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator plus the worker's number. If all ranks have the same
-# seed, worker 0 of each rank therefore augments its images in the same way.
+# The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator
+# plus the worker's number. If all ranks have the same seed, worker 0 of each rank therefore augments its images in the same way.
 #
-# Therefore check a new system without dropout, augmentation and batch norm first. A difference that you see later then has a known cause.
+# Therefore, check a new system without dropout, augmentation and batch norm first. A difference that you see later then has a known cause.
 #
 # ## What it costs
 #
-# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks: each rank sends $2 (p - 1) / p$ times its gradients, 1.5 times on four ranks, nearly
-# twice on many (unit 04 says how). That depends on the size of the model, and not on the number of rows. The ledger sees which tensors are all-reduced, and counts a ring
-# for each; it does not look into the library. So what this shows is that each gradient is sent once.
+# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks. Each rank sends $2 (p - 1) / p$ times its gradients, which is 1.5 times on
+# four ranks and nearly twice on many (unit 04 explains how). This depends on the size of the model, and not on the number of rows. The ledger sees which
+# tensors are all-reduced and counts a ring for each, but it does not look into the library. So what it shows is that each gradient is sent once.
 
 # %%
 # %%px
@@ -523,7 +538,7 @@ if rank == 0:
           f"formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
-# And the time of a step of this small network, on your machine:
+# Now we time a step of this small network on your machine.
 
 # %% tags=["measured"]
 # %%px
@@ -537,7 +552,7 @@ def median_ms(mine, after_backward):
         cross_entropy(model(x[:1000][mine]), y[:1000][mine]).backward()
         after_backward(model)
         if device.type == "cuda":
-            torch.cuda.synchronize()  # until here the GPU was only told what to do
+            torch.cuda.synchronize()  # until here, work was only enqueued on the GPU
         taken.append((time.perf_counter() - start) * 1e3)
     return sorted(taken)[15]
 
@@ -555,39 +570,40 @@ if rank == 0:
           f"{sum_ms / (0.75 * row_ms):.0f} rows")
 
 # %% [markdown]
-# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Sharing begins to pay at
-# $n = s / \big(c (1 - 1/p)\big)$ rows. Here four ranks may share fewer than four cores, so your figure holds for your machine only. (What is sent while backward
-# still runs costs less: unit 06.)
+# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Therefore, sharing begins
+# to pay at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending while
+# backward is still running costs less, as unit 06 shows.)
 
 # %% [markdown]
-# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *queued*, and `wait()` makes the GPU's stream wait, not Python: a clock
-# > needs `torch.cuda.synchronize()` before it is read. The order of additions depends on the algorithm that NCCL takes, for this size and this machine:
-# > compare with a tolerance. Each rank has a GPU of its own, and its gradients lie there (`torch.cuda.set_device(local_rank)` comes first).
+# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. So a clock
+# > needs `torch.cuda.synchronize()` before it is read. Since the order of additions depends on the algorithm that NCCL takes for this size and this machine,
+# > compare with a tolerance. Each rank has its own GPU, where its gradients are stored (`torch.cuda.set_device(local_rank)` comes first).
 
 # %% [markdown]
-# **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients: many rows, convolutions, long sequences. It is the
-# first thing to try, because the result can be checked against one process.
+# **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients, as with many rows, convolutions or long
+# sequences. It is the first thing to try, because the result can be checked against a single process.
 #
-# **Do not use it** when the network is small, like this one; when one device cannot hold the network, its gradients and the optimiser's state, all of which every rank
-# has in full (units 12 to 15 cut the network, 16 shards the rest); or when the batch would have to grow so much that training suffers (unit 17).
+# **Do not use it** when the network is small, like this one, or when the batch would have to grow so much that training suffers (unit 17). It cannot help if
+# the network, its gradients and the optimiser's state do not fit on one device, because every rank has them in full (units 12 to 15 cut the network, and unit
+# 16 shards the rest).
 #
-# **The three most common mistakes.** A mean of means with shards that are not equal. Weight decay once on each rank. Ranks that send different lists of gradients:
-# tied twice, frozen, or unused. You meet all of them in the lab, each with its own message.
+# **The three most common mistakes** are a mean of means with shards that are not equal, weight decay that is added on each rank, and ranks that send
+# different lists of gradients (tied twice, frozen, or unused). You meet all of them in the lab, each with its own message.
 #
 # ## What has aged
 #
 # <details><summary>Slides and articles of 2018 to 2021: what holds, and what does not</summary>
 #
-# This unit takes up slides and articles of 2018 to 2021. What still holds, and what does not:
+# This unit takes up slides and articles from 2018 to 2021. The table shows which of their statements still hold.
 #
 # | they say | today |
 # |---|---|
-# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | holds. But libraries give **means**: then $\lambda$ and the learning rate are for a mean, and change if you go over to the sum. (In one of those lectures the factor $\lambda$ is in the objective, and missing in the update.) |
-# | with all-reduce, each rank has a copy of $w$ and updates it itself | holds, and is what you did here |
-# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | the Keras example of Horovod let every process go through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows: here it does not |
-# | data parallelism makes the batch $p$ times as large | if you keep the rows per rank. You can also keep the batch, as here: then, without batch norm and dropout, nothing changes but the time |
-# | each rank takes `batch_size // world_size` rows | 250 // 4 is 62: two rows are lost in every batch |
-# | the distributed sampler gives no sample twice | it does, if the data does not divide (unit 06) |
+# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries give **means**, so $\lambda$ and the learning rate are for a mean, and they change if you go over to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing in the update.) |
+# | with all-reduce, each rank has a copy of $w$ and updates it itself | This holds, and it is what you did here. |
+# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows, which it does not do here. |
+# | data parallelism makes the batch $p$ times as large | This is true if you keep the rows per rank. You can also keep the batch, as here. Without batch norm and dropout, nothing then changes but the time. |
+# | each rank takes `batch_size // world_size` rows | 250 // 4 is 62, so two rows are lost in every batch. |
+# | the distributed sampler gives no sample twice | It does if the data cannot be divided evenly (unit 06). |
 # </details>
 
 # %% [markdown]
@@ -598,9 +614,9 @@ if rank == 0:
 # | a rank holds | the whole network and some rows | a part of the network, or of one image |
 # | what it is for | more rows a second | what does not fit on one device |
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
-# | how often | once a step; it can hide behind backward | at each cut, forward and backward; the next layer waits for it |
+# | how often | once a step, where it can hide behind backward | at each cut, forward and backward, while the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
-# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb); the calls: [11](../notebooks/11_differentiable_communication.ipynb) |
+# | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb), with the calls of [11](../notebooks/11_differentiable_communication.ipynb) |
 #
 # Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the ranks wait for each other:
 #
@@ -612,19 +628,21 @@ if rank == 0:
 # If the network does not fit, data parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit [05](../notebooks/05_communication_costs.ipynb) measures what communication costs, unit [17](../notebooks/17_large_batches.ipynb) asks how large a batch may grow, and unit [19](../notebooks/19_scaling.ipynb) predicts what 1024 ranks would take. Unit [18](../notebooks/18_elastic_training.ipynb) shows how a training run goes on when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the whole class.
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *An objective is a sum:* so rows can be dealt out, and gradients added up. Each rank's loss is its part of the whole mean.
-# * *A mean of means* is wrong for uneven shards. *Weight decay* belongs to no row, and counts once.
+# * *An objective is a sum*, so rows can be distributed, and gradients can be added up. Each rank's loss is its part of the whole mean.
+# * *A mean of means* is wrong for uneven shards. *Weight decay* belongs to no row, so it counts once.
 # * *Tied* weights are summed once, *frozen* ones never, and a gradient that is missing on one rank is sent as zeros.
-# * *The same weights* means: to rounding, 1e-12 here. The ranks among themselves are equal to the last bit.
-# * *Batch norm* looks at other rows, *dropout* at random numbers: with them the equality ends.
+# * *The same weights* means that they agree up to rounding, here to 1e-12. The ranks are equal to each other to the last bit.
+# * *Batch norm* looks at other rows and *dropout* at random numbers, so the equality ends with them.
 # * *A step moves* $2 (p - 1)$ times the gradients, whatever the number of rows.
 #
-# **Now the lab:** write the step yourself. Then units 02 and 03, where a library does it in one process; unit 04 for the all-reduce; and unit 06 for DistributedDataParallel, which is one line.
+# **Now the lab:** you write the step yourself. After that, libraries do it in one process (units 02 and 03), unit 04 builds the all-reduce, and unit 06 does
+# it in one line, with DistributedDataParallel.
 #
-# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), section
-# 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in sums.
+# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677),
+# section 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in
+# sums.
 
 # %%
 cluster.stop()

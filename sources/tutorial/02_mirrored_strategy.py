@@ -3,20 +3,20 @@
 #
 # After this notebook you can
 #
-# 1. place operations on a device by hand, a batch's or a model's, and say what is still missing for training;
-# 2. make a `MirroredStrategy` and show that every replica holds the same variables;
-# 3. scale a loss so that the gradient is one device's to 1e-5, for any number of replicas;
-# 4. train on a distributed dataset with your own loop and with `Model.fit`, the uneven last batch included;
+# 1. place the operations of a batch or of a model on devices by hand, and explain what is still missing for training;
+# 2. create a `MirroredStrategy` and show that every replica holds the same variables;
+# 3. scale a loss so that the gradient equals one device's gradient to 1e-5, for any number of replicas;
+# 4. train on a distributed dataset with a custom loop and with `Model.fit`, including an uneven last batch;
 # 5. name the mistakes that give a wrong number without an error message.
 #
-# **You need** Python, NumPy and gradient descent; a little Keras helps. **Minutes:** 40, then the lab. **Ranks:** none.
-# Every cell runs in this one kernel: `MirroredStrategy` is *one process that drives several devices*. No cluster is started.
+# **You need** Python, NumPy and gradient descent, and a little Keras helps. **Minutes:** 40, then the lab. **Ranks:** none.
+# Every cell runs in this kernel and no cluster is started, because `MirroredStrategy` is *one process that drives several devices*.
 
 # %% [markdown]
 # ## Four devices on any machine
 #
-# We use `tf_keras` (Keras 2) because `Model.fit` under `MultiWorkerMirroredStrategy` (unit 07) and `ParameterServerStrategy`
-# (unit 08) works with it and not with Keras 3; the variable must be set before TensorFlow is imported.
+# We use `tf_keras` (Keras 2) because, unlike Keras 3, it supports `Model.fit` under `MultiWorkerMirroredStrategy` (unit 07) and
+# `ParameterServerStrategy` (unit 08). The variable `TF_USE_LEGACY_KERAS` must be set before TensorFlow is imported.
 
 # %% tags=["setup"]
 import os
@@ -36,14 +36,14 @@ tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.keras.utils.set_random_seed(0)
 
 # %% [markdown]
-# Is there no row of GPUs in your machine? One device can be cut into several *logical* devices. TensorFlow then treats each as a
-# device of its own. This must happen before TensorFlow's runtime starts, so it comes before the first tensor.
+# If your machine does not have several GPUs, you can split one device into several *logical* devices, and TensorFlow treats each of them as a
+# separate device. This must happen before TensorFlow's runtime starts, so it comes before the first tensor.
 
 # %% tags=["setup"]
 REPLICAS = 4
 kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
 physical = tf.config.list_physical_devices(kind)
-if len(physical) < REPLICAS:  # too few: cut the first one into four
+if len(physical) < REPLICAS:  # too few: split the first one into four
     part = tf.config.LogicalDeviceConfiguration(memory_limit=1024 if kind == "GPU"
                                                 else None)
     tf.config.set_logical_device_configuration(physical[0], [part] * REPLICAS)
@@ -53,11 +53,11 @@ print(len(devices), "devices")
 # %% [markdown]
 # ## Placement by hand
 #
-# `with tf.device(name):` says where the operations inside it run. Here each device squares and sums its own two numbers.
+# `with tf.device(name):` determines where the operations inside it run. Here each device squares and sums two of the eight numbers.
 
 # %%
 def index(x):
-    """The number of the device that a tensor or a variable lives on."""
+    """Return the number of the device that holds a tensor or a variable."""
     return tf.DeviceSpec.from_string(x.device).device_index
 
 
@@ -72,16 +72,16 @@ print("sum over the devices:", int(tf.add_n(parts)), " one device:",
       int(tf.reduce_sum(numbers**2)))
 
 # %% [markdown]
-# ## A model cut by its layers
+# ## A model split by its layers
 #
-# Not only the batch can be cut. Here each **layer** of a model has a device of its own, its weights too, and the whole batch goes through all of them: *model
-# parallelism*, for a model that one device cannot hold. A layer keeps a tape of its own, because backward must be placed as forward was: it goes from the last
-# device to the first.
+# The model can be split, too. Here each **layer** of a model has its own device, which also holds the layer's weights, and the whole batch passes
+# through all of them. This is *model parallelism*, for a model that is too large for one device. Each layer also has its own tape, because the
+# backward pass must be placed on the same devices as the forward pass. It proceeds from the last device to the first.
 
 # %%
 def layers_on(places, starts, x):
-    """Output and gradients of the sum of its squares: layer i on places[i]. What travels:
-    activations forward, their gradients back."""
+    """Run layer i on places[i], and return what each layer kept and the gradients of the
+    output's sum of squares. Activations travel forward, their gradients travel back."""
     kept = []
     for place, start in zip(places, starts):
         with tf.device(place), tf.GradientTape() as tape:
@@ -109,13 +109,14 @@ print("same gradients as on one device:",
       all(np.array_equal(a, b) for a, b in zip(alone, split)))
 
 # %% [markdown]
-# The same bits: nothing is added in another order. But while one device computes, the two others wait: unit 14 gives them work. Units 11 to 15 are about models that are cut.
+# The results agree bit for bit, because nothing is added in a different order. However, while one device computes, the other two wait. Unit 14 gives
+# them work, and units 11 to 15 are about models that are split.
 #
 # ## What data parallelism needs
 #
-# A sum may be cut into pieces. The gradient of a batch is a sum over examples, so it may be cut too. That is all of data
-# parallelism. For training, three things are missing: a **copy of the weights** on each device, the **sum of the gradients**, and
-# the **same update** on every copy. You write these by hand in exercise 1 of the lab. `MirroredStrategy` does them for you:
+# A sum can be split into pieces. Since the gradient of a batch is a sum over examples, it can be split, too, and this is the whole idea of data
+# parallelism. For training, three things are missing, namely a **copy of the weights** on each device, the **sum of the gradients**, and the **same
+# update** on every copy. In exercise 1 of the lab you write these by hand, whereas `MirroredStrategy` does them for you:
 
 # %%
 from manyhands.plots import replicas as draw
@@ -125,8 +126,8 @@ draw.replicated_step([2, 2, 2, 2])
 # %% [markdown]
 # ## Scope, replicas, mirrored variables
 #
-# A **replica** is one copy of the model and of the computation, on one device. Variables made inside `strategy.scope()` are
-# **mirrored**: one variable for you, one copy per device.
+# A **replica** is one copy of the model and of the computation on one device. Variables that you create inside `strategy.scope()` are **mirrored**,
+# which means that you see one variable while every device holds a copy of it.
 
 # %%
 strategy = tf.distribute.MirroredStrategy(devices)
@@ -139,14 +140,14 @@ for copy in strategy.experimental_local_results(weight):
     print("device", index(copy), "holds", copy.numpy())
 
 # %% [markdown]
-# One `assign_add`, and all copies changed. On real GPUs only the list `devices` is another one; `MirroredStrategy()` without a
-# list takes every GPU that TensorFlow sees, and `tf.config.set_visible_devices` narrows that down.
+# One `assign_add` changed all copies. On real GPUs only the list `devices` differs. Without a list, `MirroredStrategy()` takes every GPU that
+# TensorFlow sees, and `tf.config.set_visible_devices` can restrict these.
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
 #
-# You batch a dataset by the **global batch**, the number of examples in one step of *all* replicas together.
-# `experimental_distribute_dataset` cuts each batch into one shard per replica.
+# You batch a dataset by the **global batch**, which is the number of examples that *all* replicas together process in one step.
+# `experimental_distribute_dataset` then splits each batch into one shard per replica.
 
 # %%
 dataset = tf.data.Dataset.range(8).batch(8)  # global batch: 8
@@ -155,9 +156,9 @@ for batch in strategy.experimental_distribute_dataset(dataset):
         print("replica", i, "gets", shard.numpy())
 
 # %% [markdown]
-# `strategy.run(function, args)` calls the function once per replica, on the replica's device, with the replica's shard. What it
-# returns is a `PerReplica`: one value per replica. `strategy.reduce` makes one value of them. Wrap both in a `tf.function`:
-# eagerly, the replicas run one after the other.
+# `strategy.run(function, args)` calls the function once per replica, on the replica's device and with the replica's shard. It returns a `PerReplica`,
+# which holds one value per replica, and `strategy.reduce` combines these into a single value. Wrap both calls in a `tf.function`, because in eager
+# mode the replicas run one after the other.
 
 # %%
 @tf.function
@@ -172,12 +173,12 @@ print("per replica:",
 print("reduced:    ", int(total))
 
 # %% [markdown]
-# The same four numbers as by hand, and the same sum.
+# The four numbers and their sum are the same as by hand.
 #
 # ## Scale the loss
 #
-# Now a real gradient: softmax regression on 64 of scikit-learn's handwritten digits. First on one device, the mean loss of the
-# batch. This is the gradient that every other way must reproduce.
+# Now we compute a real gradient, for softmax regression on 64 of scikit-learn's handwritten digits. On one device, we take the mean loss of the
+# batch. Every other method must reproduce its gradient.
 
 # %%
 from manyhands.data import digits
@@ -197,8 +198,9 @@ one_device = tape.gradient(loss, weights).numpy()
 print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 
 # %% [markdown]
-# Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, its own loss and its own gradient. `scale` makes one loss of its examples' losses, and `reduction` says what becomes of the replicas'
-# gradients. Keras' optimizers sum them. (We use `ReductionToOneDevice` because this kernel makes strategies of several sizes; the last line of the table of pitfalls explains why that matters.)
+# Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, loss and gradient. The function `scale` turns the
+# losses of a replica's examples into one loss, and `reduction` determines how the replicas' gradients are combined (Keras optimizers sum them). We
+# use `ReductionToOneDevice` because this kernel creates strategies of several sizes. The last row of the table of pitfalls explains why that matters.
 
 # %%
 def mirrored_gradient(n, scale, reduction="SUM"):
@@ -221,8 +223,9 @@ def mirrored_gradient(n, scale, reduction="SUM"):
     return step(batch).numpy()
 
 # %% [markdown]
-# **Predict, then run.** We compare three ways. In the first, each replica takes the *mean* over its own shard, as you would on one device, and the gradients are summed. In the second, these gradients are averaged. In the
-# third, each replica divides the sum over its shard by 64, and the gradients are summed. Which of them give one device's gradient, whatever the number of replicas?
+# **Predict, then run.** We compare three methods. In the first, each replica takes the *mean* over its own shard, as you would on one device, and the
+# gradients are summed. In the second, these gradients are averaged. In the third, each replica divides the sum over its shard by 64, and the
+# gradients are summed. Which of them give one device's gradient, whatever the number of replicas?
 
 # %%
 predict("02-scale",
@@ -232,7 +235,7 @@ predict("02-scale",
 
 # %%
 def times_one_device(gradient):
-    """The factor that fits best between a gradient and one device's."""
+    """Return the factor that best maps one device's gradient to `gradient`."""
     return float(np.vdot(gradient, one_device) / np.vdot(one_device, one_device))
 
 
@@ -264,15 +267,17 @@ draw.gradient_scaling(one_device, wrong, right)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# With n replicas a shard has B/n examples. The mean over it divides by B/n and not by B, so each replica's gradient is n times too large for its part, and so is their sum. In the picture, every weight is on a line of slope n.
-# Averaging the replicas repairs this, but only because all shards are equally large here. The uneven last batch, below, will show the difference. If you divide by the **global** batch and sum, the number of replicas disappears,
-# and the size of a shard does, too.
+# With n replicas, a shard has B/n examples. The mean over the shard divides by B/n and not by B, so each replica's gradient is n times too large for
+# its part, and so is their sum. In the picture, every weight is therefore on a line of slope n. Averaging over the replicas repairs this, but only
+# because all shards are equally large here. The uneven last batch below will show the difference. If you divide by the **global** batch and sum,
+# neither the number of replicas nor the size of a shard matters any more.
 #
-# With SGD the wrong scale acts as a learning rate that is n times too high. With Adam you hardly see it, because Adam divides by the size of the gradient; but gradient clipping then sets in n times too early.
+# With SGD, the wrong scale acts like a learning rate that is n times too high. With Adam you hardly notice it, because Adam divides by the size of
+# the gradient. Gradient clipping, however, then sets in n times too early.
 # </details>
 #
-# TensorFlow has a function for the right scale: `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales
-# for you; a loop of your own does not.
+# TensorFlow's function for the right scale is `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales the loss for you,
+# whereas in a custom loop you must do so yourself.
 #
 # ## Equal to 1e-5, but not bit for bit
 
@@ -282,7 +287,7 @@ print("largest difference below 1e-5:", bool(difference < 1e-5))
 print("4 replicas give the same bits:", np.array_equal(right[4], one_device))
 
 # %% [markdown]
-# Four replicas add the same 64 numbers in another order, and floating-point addition depends on the order:
+# Four replicas add the same 64 numbers in a different order, and the result of a floating-point addition depends on the order:
 
 # %%
 a, b, c = np.float32([1e8, -1e8, 1])
@@ -290,11 +295,11 @@ print("(a + b) + c =", (a + b) + c)
 print("a + (b + c) =", a + (b + c))
 
 # %% [markdown]
-# So compare distributed results with a tolerance, never with `==`.
+# Therefore, compare distributed results with a tolerance, never with `==`.
 #
 # ## The uneven last batch
 #
-# A dataset seldom divides evenly. Ten numbers, global batch 8:
+# The size of a dataset is rarely a multiple of the global batch. Here are ten numbers and a global batch of 8:
 
 # %%
 dataset = tf.data.Dataset.range(10).batch(8)
@@ -302,8 +307,8 @@ for batch in strategy.experimental_distribute_dataset(dataset):
     print([shard.numpy().tolist() for shard in strategy.experimental_local_results(batch)])
 
 # %% [markdown]
-# The last batch has 2 examples for 4 replicas: two replicas get nothing. And one batch of 10 is cut into 3, 3, 3 and 1. What is
-# its mean?
+# The last batch has 2 examples for 4 replicas, so two replicas get nothing. If one batch holds all ten numbers, it is split into 3, 3, 3 and 1. What
+# is its mean?
 
 # %%
 @tf.function
@@ -319,13 +324,14 @@ print("mean of the replicas' means:", float(of_means))
 print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(10).mean())
 
 # %% [markdown]
-# The 9, alone in its shard, counted as much as three others together. Never average averages: sum, count, divide once. (`axis=0` makes
-# `reduce` do so.) On an empty shard `tf.reduce_mean` would even be `nan`, but a sum is 0, which is right.
+# Since the 9 is alone in its shard, it counted as much as three of the others together. Never average averages. Instead, sum the values, count them
+# and divide once, as `reduce` does if you pass `axis=0`. On an empty shard, `tf.reduce_mean` would even return `nan`, whereas the sum is 0, which is
+# right.
 #
 # ## A training loop
 #
-# Model and optimizer are made in the scope; `apply_gradients` inside `run` sums the gradients over the replicas and then updates
-# every copy. `tf.distribute.get_strategy()` gives the default strategy, one replica: the *same code* trains on one device.
+# Model and optimizer are created in the scope. Inside `run`, `apply_gradients` sums the gradients over the replicas and then updates every copy.
+# Because `tf.distribute.get_strategy()` returns the default strategy, which has one replica, the *same code* also trains on one device.
 
 # %%
 def build_model(width=32):
@@ -371,9 +377,10 @@ for step in (0, 10, 30, 59):
 #
 # ## Mixed precision: one decision for all replicas
 #
-# If a network computes in `float16`, the training step multiplies the loss by a *loss scale*, so that small gradients do not become 0, and divides the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale
-# halved. With several replicas this is one decision of *all* of them, because a replica that steps alone no longer has the others' weights. `LossScaleOptimizer` takes it after the sum. In the second step below, only
-# the last replica's gradient overflows.
+# If a network computes in `float16`, the training step multiplies the loss by a *loss scale*, so that small gradients do not become 0, and divides
+# the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale halved. *All* replicas must make this decision
+# together, because a replica that steps alone no longer has the same weights as the others. `LossScaleOptimizer` decides after the sum. In the second
+# step below, only the last replica's gradient overflows.
 
 # %%
 with strategy.scope():
@@ -398,12 +405,13 @@ for x in ([1, 1, 1, 1], [1, 1, 1, 60000], [1, 1, 1, 1]):
     print(f"x = {x}: weights {copies}, loss scale {float(scaling.loss_scale):.0f}")
 
 # %% [markdown]
-# No copy moved in the second step. `bfloat16` has the range of `float32` and needs no loss scale.
+# No copy changed in the second step. `bfloat16` has the range of `float32` and therefore needs no loss scale.
 #
 # ## `Model.fit`
 #
-# With Keras the whole loop is one call. Build and compile in the scope, and hand in the plain dataset: `fit` distributes it. Its batch, and
-# `batch_size` where you hand in arrays, is the **global** batch, so the number of steps does not depend on the number of replicas.
+# With Keras, the whole loop is a single call. Build and compile the model in the scope, and pass the plain dataset, because `fit` distributes it. The
+# batch of the dataset is the **global** batch, and so is `batch_size` if you pass arrays. The number of steps therefore does not depend on the number
+# of replicas.
 
 # %%
 def fit(n, examples):
@@ -425,10 +433,11 @@ for n in (1, 2, 4):
           " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
-# **Predict, then run.** Now 150 examples: two full batches and a last one of 22. Do the three runs still agree?
+# **Predict, then run.** Now there are 150 examples, which make two full batches and a last one of 22. Do the three runs still agree?
 
 # %%
-predict("02-remainder", "Two full batches and a last one of 22. Which runs agree?",
+predict("02-remainder",
+        "With a last batch of 22, which runs on 1, 2 and 4 replicas have the same losses?",
         ["all three", "1 and 2 replicas", "2 and 4 replicas", "no two"])
 
 # %%
@@ -449,17 +458,18 @@ settle("02-remainder", agree)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# `fit` takes each replica's own mean and divides it by the number of replicas. Where the shards are equal, that is the mean over
-# the global batch. Two replicas share 22 examples as 11 and 11: equal. Four share them as 6, 6, 6 and 4: the mean of means again.
-# An example in the small shard counts 1.5 times as much. The effect is small in a long epoch. If it matters, drop the remainder
-# (`batch(BATCH, drop_remainder=True)`), or write the loop yourself and divide by the number of examples that are *there*: the loop above would divide
-# the sum over 22 by 64 (exercise 5 of the lab).
+# `fit` takes each replica's own mean and divides it by the number of replicas. Where the shards are equal, the result is the mean over the global
+# batch. Two replicas share 22 examples as 11 and 11, which is equal. Four replicas share them as 6, 6, 6 and 4, so we are back at the mean of means,
+# in which an example in the small shard counts 1.5 times as much. The effect is small in a long epoch. If it matters, drop the remainder
+# (`batch(BATCH, drop_remainder=True)`), or write the loop yourself and divide by the number of examples that the batch *really* has. The loop above
+# would divide the sum over 22 by 64 (see exercise 5 of the lab).
 # </details>
 #
 # ## Metrics, fine-tuning, a checkpoint
 #
-# A metric counts in variables, so it is made in the scope too; `compile` does that. To **fine-tune**, freeze what is to stay, and compile again: the optimizer's
-# variables are new. A **checkpoint** holds one copy of each mirrored variable, so it can be read for another number of replicas.
+# A metric counts in variables, so it must be created in the scope as well, which `compile` does for you. To **fine-tune** a model, freeze the layers
+# that must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you
+# can read it with a different number of replicas.
 
 # %%
 data = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
@@ -486,18 +496,18 @@ with TemporaryDirectory() as folder:
     path = tf.train.Checkpoint(model=model,
                                optimizer=model.optimizer).write(folder + "/step")
     single = build_model()  # outside the scope: one device
-    # its optimizer is not asked for
+    # the optimizer in the checkpoint is not read
     tf.train.Checkpoint(model=single).read(path).expect_partial()
 print("read on one device:",
       all(np.array_equal(a, b) for a, b in zip(single.get_weights(), model.get_weights())))
 
 # %% [markdown]
-# ## The same weights as one process
+# ## The same weights as a single process
 #
-# Most of units 01 to 10 train one small network, each with another system, and check whether it ends with the weights of one process (`manyhands.track`). The task is
-# always this: 1500 digits in six batches of 250 rows, ten times over, which makes 60 steps; `float64`; a penalty on the weights in the objective (weight decay), and a
-# training without any framework as the judge. Here four replicas get 63, 63, 63 and 61 rows. The penalty belongs to no row: `scale_regularization_loss` gives each
-# replica its quarter of it.
+# Most of units 01 to 10 train the same small network, each with a different system, and check whether it ends with the weights of a single process.
+# The network and the task are defined in `manyhands.track`. Its 1500 digits form six batches of 250 rows, and ten passes make 60 steps in `float64`.
+# The objective contains a penalty on the weights (weight decay), and a training run without any framework serves as the reference. Here four replicas
+# get 63, 63, 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
 
 # %%
 from manyhands import track
@@ -528,12 +538,12 @@ print(track.table("02",
                   {"MirroredStrategy": track.distance(track.numbers_of(model), reference)}))
 
 # %% [markdown]
-# Equal to 1e-12: another order of additions, and nothing else. Unit 01 derives how many digits one may ask for, and why the mean of means is not equal. The
-# table goes on growing from unit to unit.
+# The weights are equal to 1e-12, because only the order of the additions differs. Unit 01 derives how many equal digits you can expect, and why the
+# mean of means gives different weights. The table grows from unit to unit.
 #
 # ## Throughput
 #
-# Measured here: examples per second in steps of a larger model, global batch 1024, after a warm-up, median of 15 steps.
+# We measure examples per second for a larger model with a global batch of 1024. Each figure is the median of 15 steps after a warm-up.
 
 # %%
 def wide_step(n, examples=1024):
@@ -560,22 +570,23 @@ for n in (1, 2, 4):
     print(f"replicas {n}: {rate:8.0f} examples/s")
 
 # %% [markdown]
-# Logical devices add no hardware: they share one processor (or one GPU), so the work is the same, the pieces are smaller, and
-# the sum over replicas comes on top. Expect no speed-up. (Should you see one, cores were idle before: we allow each operation one thread, and
-# several replicas are several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs the computation is shared for
-# real, and a step takes about as long as the slowest replica's shard plus the all-reduce, less where the two overlap. It pays when a replica's shard still fills its GPU;
-# so one raises the global batch with the number of replicas, and then the learning rate with it (Goyal et al. 2017; unit 17).
+# Logical devices add no hardware, because they share one processor (or one GPU). The work stays the same, but the pieces are smaller and the sum over
+# the replicas is extra work, so expect no speed-up. (If you see one, some cores were idle before, because we allow each operation one thread, and
+# several replicas run several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs, the computation really is
+# shared. A step then takes about as long as the slowest replica's shard plus the all-reduce, or less where the two overlap. This pays off if a
+# replica's shard still fills its GPU. For this reason, the global batch usually grows with the number of replicas, and the learning rate with it
+# (Goyal et al. 2017; unit 17).
 
 # %% [markdown]
-# > **On GPUs.** One process drives all GPUs of the machine, with a replica on each. A step returns before they have finished: the clock above is right
-# > because `float(...)` fetches the result. TensorFlow takes nearly all memory of every GPU that it sees, unless
-# > `tf.config.experimental.set_memory_growth` is on. Between machines, unit 07 goes on.
+# > **On GPUs.** One process drives all GPUs of the machine, with one replica on each. A step returns before the GPUs have finished, so the clock
+# > above is
+# > right only because `float(...)` fetches the result. TensorFlow takes nearly all the memory of every GPU that it sees, unless
+# > `tf.config.experimental.set_memory_growth` is on. Unit 07 continues with several machines.
 
 # %% [markdown]
 # ## The pitfalls
 #
-# **A variable made outside the scope.** It is not mirrored. All replicas share the one variable, and each of them changes it.
-# Nobody complains:
+# **A variable created outside the scope** is not mirrored. All replicas share this one variable, each of them changes it, and nothing warns you:
 
 # %%
 counter = tf.Variable(0)  # outside the scope
@@ -608,15 +619,15 @@ for synchronized in (False, True):
 print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0)}")
 
 # %% [markdown]
-# Each shard has variance 4; the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of an
-# all-reduce in every such layer. Use it where the shard of a replica is small.
+# Each shard has variance 4, so the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of an all-reduce in
+# every such layer. Use it if shards are small.
 #
-# **Dropout** in `tf_keras` draws another mask on each replica. Keras 3, which `tf.keras` is by default, keeps the seed in a mirrored variable, with the same
-# value on all replicas. **Predict, then run.** Two processes of their own, one with each Keras: where
-# are the replicas' masks equal?
+# **Dropout** in `tf_keras` draws a different mask on each replica. Keras 3, which is the default `tf.keras`, keeps the seed in a mirrored variable,
+# which has the same value on all replicas. **Predict, then run.** We start two separate processes, one with each Keras. Where are the replicas' masks
+# equal?
 
 # %%
-predict("02-dropout", "In which Keras are the replicas' dropout masks equal?",
+predict("02-dropout", "In which Keras do all replicas draw the same dropout mask?",
         ["in both", "in tf_keras", "in Keras 3", "in neither"])
 
 # %%
@@ -652,31 +663,32 @@ EQUAL = {(True, True): "in both", (True, False): "in tf_keras",
 settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["Keras 3"]])
 
 # %% [markdown]
-# With equal masks, four replicas draw the same noise for different examples, at every step: unit 01 has the same mistake in PyTorch.
+# With equal masks, four replicas apply the same noise to different examples in every step. Unit 01 shows the same mistake in PyTorch.
 #
 # | pitfall | what you see | remedy |
 # |---|---|---|
-# | variable made outside the scope | a count n times too large; Keras raises `ValueError` when the optimizer meets it | make model, optimizer and metrics in the scope |
-# | loss divided by the shard | gradient n times too large | divide by the global batch |
-# | penalty on the weights in a loop of your own | every replica adds the whole penalty: n times too much | `tf.nn.scale_regularization_loss` |
+# | variable created outside the scope | a count n times too large; Keras raises `ValueError` when the optimizer meets it | create model, optimizer and metrics in the scope |
+# | loss divided by the size of the shard | gradient n times too large | divide by the global batch |
+# | penalty on the weights in a custom loop | every replica adds the whole penalty: n times too much | `tf.nn.scale_regularization_loss` |
 # | mean of the replicas' means | wrong as soon as shards are uneven | sum, count, divide once |
 # | batch normalisation | statistics of a shard, not of the batch | `synchronized=True`, or larger shards |
-# | dropout and other random layers | `tf_keras`: each replica draws its own mask, so a run on n replicas is not the run on one. Keras 3: one mask for all | `tf_keras`: nothing to mend; switch it off to compare. Keras 3: `tf.nn.experimental.stateless_dropout`, with the replica's number in its seed |
+# | dropout and other random layers | `tf_keras`: each replica draws its own mask, so a run on n replicas differs from a run on one. Keras 3: all replicas have the same mask | `tf_keras`: nothing to repair, but switch it off to compare. Keras 3: `tf.nn.experimental.stateless_dropout`, with the replica's number in its seed |
 # | learning rate | more replicas, larger global batch, fewer steps: slower learning | scale the rate with the global batch, warm up (unit 17) |
-# | `batch_size` in `fit` | with n replicas and the batch unchanged, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
-# | an input pipeline that is too slow | the replicas wait, so more of them bring no more examples a second | `map(..., num_parallel_calls=tf.data.AUTOTUNE)`, `batch`, then `prefetch(tf.data.AUTOTUNE)` |
-# | shuffle after batching | the same examples always together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
-# | `distribute_datasets_from_function` | here *you* batch, and by the replica's share | `context.get_per_replica_batch_size(global_batch)` |
+# | `batch_size` in `fit` | with n replicas and an unchanged batch, each shard is n times smaller | `batch_size=per_replica * strategy.num_replicas_in_sync` |
+# | an input pipeline that is too slow | the replicas wait, so more of them give no more examples per second | `map(..., num_parallel_calls=tf.data.AUTOTUNE)`, `batch`, then `prefetch(tf.data.AUTOTUNE)` |
+# | shuffle after batching | the same examples are always in a batch together | `dataset.shuffle(...).batch(global_batch)`, then distribute |
+# | `distribute_datasets_from_function` | here *you* batch, by the replica's share | `context.get_per_replica_batch_size(global_batch)` |
 # | two strategies of different size in one process | `Collective ops is aborted ... joining a group with size4, but that group has size 2` | one strategy per process, or `ReductionToOneDevice()` as above |
 #
-# ## What is underneath, and its siblings
+# ## What is underneath, and related strategies
 #
-# The sum over replicas is an **all-reduce**. `MirroredStrategy` makes it with TensorFlow's `CollectiveAllReduce`: NCCL between physical
-# GPUs, TensorFlow's own ring between CPUs or logical GPUs. Unit 04 builds that ring. `ReductionToOneDevice` sums on one device
-# and copies the result back; this notebook uses it where it needs strategies of several sizes.
+# The sum over the replicas is an **all-reduce**. `MirroredStrategy` performs it with TensorFlow's `CollectiveAllReduce`, which uses NCCL between
+# physical GPUs and TensorFlow's own ring between CPUs or logical GPUs. You build such a ring in unit 04. `ReductionToOneDevice` instead sums on one
+# device and copies the result back. This notebook uses it for strategies of several sizes.
 #
-# * **`TPUStrategy`** is the sibling for TPUs: scope, `run`, `reduce`, `fit` and the scaling of the loss are the same. The replicas are TPU
-#   cores, and XLA compiles the step for fixed shapes, so keep all batches of one size (`drop_remainder=True`). (Not run here: it needs a TPU.)
+# * **`TPUStrategy`** is the counterpart for TPUs, with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU cores,
+#   and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`). (We do not run it here because it needs a
+#   TPU.)
 #
 #   ```python
 #   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
@@ -684,45 +696,48 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #   tf.tpu.experimental.initialize_tpu_system(resolver)
 #   strategy = tf.distribute.TPUStrategy(resolver)
 #   ```
-# * **`MultiWorkerMirroredStrategy`** goes on where this one ends: the same replicas in several processes on several machines, which find
-#   each other through `TF_CONFIG` (unit 07).
+# * **`MultiWorkerMirroredStrategy`** spreads the same replicas over several processes on several machines, which find each other through `TF_CONFIG`
+#   (unit 07).
 # * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
 #
-# **Its state today.** `tf.distribute` works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3, `MirroredStrategy` and its `fit` work, while the strategies of
-# units 07 and 08 need a custom training loop. Whether that will change is open. Keras's author wrote in 2024 that this was for Keras's team at Google to answer, and advised to use Keras 3 on JAX for several
-# machines ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface, `keras.distribution`, is for JAX (the file that it has for
-# TensorFlow begins with "do not use", in 3.15). In JAX the step above needs no strategy, because arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce
-# ([JAX, Distributed arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
+# **The state of `tf.distribute` today.** It works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3,
+# `MirroredStrategy` and its `fit` work, while the strategies of units 07 and 08 need a custom training loop. Whether that will change is open. In
+# 2024, Keras's author wrote that this question was for Keras's team at Google to answer, and he advised using Keras 3 on JAX for several machines
+# ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface,
+# `keras.distribution`, is for JAX (its file for TensorFlow begins with "do not use", in 3.15). In JAX the step above needs no strategy, because
+# arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce ([JAX, Distributed
+# arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
 #
-# <details><summary><b>Reading older code?</b> What became of its names</summary>
+# <details><summary><b>Reading older code?</b> What its names are called today</summary>
 #
 # | then | now |
 # |---|---|
 # | `tf.contrib.distribute.MirroredStrategy(num_gpus=2)` | `tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"])` |
 # | `tf.contrib.distribute.CollectiveAllReduceStrategy` | `tf.distribute.MultiWorkerMirroredStrategy` |
-# | `tf.contrib.distribute.ParameterServerStrategy` | `tf.distribute.ParameterServerStrategy`, with another programming model |
+# | `tf.contrib.distribute.ParameterServerStrategy` | `tf.distribute.ParameterServerStrategy`, with a different programming model |
 # | tower, `call_for_each_tower`, `experimental_run_v2` | replica, `strategy.run` |
-# | `cross_tower_ops=AllReduceCrossTowerOps(...)` | `cross_device_ops=tf.distribute.NcclAllReduce()` and others; the default serves nearly always |
-# | `tf.estimator.RunConfig(train_distribute=strategy)` | gone with `tf.estimator` (TensorFlow 2.16); `Model.fit` in the scope |
-# | `tf.keras.utils.multi_gpu_model` | gone (2020); `MirroredStrategy` |
+# | `cross_tower_ops=AllReduceCrossTowerOps(...)` | `cross_device_ops=tf.distribute.NcclAllReduce()` and others; the default is nearly always good enough |
+# | `tf.estimator.RunConfig(train_distribute=strategy)` | removed with `tf.estimator` (TensorFlow 2.16); use `Model.fit` in the scope |
+# | `tf.keras.utils.multi_gpu_model` | removed (2020); use `MirroredStrategy` |
 # | Keras 2 as `tf.keras` | `tf_keras`, with `TF_USE_LEGACY_KERAS=1`; by default `tf.keras` is Keras 3 |
 # </details>
 
 # %% [markdown]
 # ## What you can do now
 #
-# 1. *Placement by hand:* `with tf.device(name)`. Missing for training: copies of the weights, the sum of the gradients, one update for all.
-# 2. *Mirrored variables:* made in `strategy.scope()`; `experimental_local_results(variable)` shows every copy.
-# 3. *Scaling:* sum of the examples' losses / global batch; then the number of replicas drops out, up to rounding.
+# 1. *Placement by hand:* `with tf.device(name)`. Training also needs copies of the weights, the sum of the gradients, and one update for all.
+# 2. *Mirrored variables:* created in `strategy.scope()`; `experimental_local_results(variable)` shows every copy.
+# 3. *Scaling:* sum of the examples' losses / global batch, so that the number of replicas drops out, up to rounding.
 # 4. *Uneven batches:* sum, count, divide once. `fit` averages the replicas' means, so its last batch is a little off.
 # 5. *Silent mistakes:* the table above.
 #
-# **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07 (several machines),
-# unit 17 (large batches).
+# **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07
+# (on several machines) and unit 17 (large batches).
 #
 # **References.** M. Abadi et al. 2016, *TensorFlow: A System for Large-Scale Machine Learning*,
 # [arXiv:1605.08695](https://arxiv.org/abs/1605.08695) · P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*,
 # [arXiv:1706.02677](https://arxiv.org/abs/1706.02677) · S. Ioffe and C. Szegedy 2015, *Batch Normalization*,
-# [arXiv:1502.03167](https://arxiv.org/abs/1502.03167) · P. Patarasuk and X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*,
+# [arXiv:1502.03167](https://arxiv.org/abs/1502.03167) · P. Patarasuk and X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of
+# workstations*,
 # [doi:10.1016/j.jpdc.2008.09.002](https://doi.org/10.1016/j.jpdc.2008.09.002) · TensorFlow guide,
 # [Distributed training](https://www.tensorflow.org/guide/distributed_training)

@@ -1,23 +1,24 @@
 # %% [markdown] unit={"minutes": 35, "ranks": 1, "framework": "torch", "title": "DataParallel"}
 # # 03 DataParallel
 #
-# `nn.DataParallel` trains one module on several devices with one line, in one process. Here you write it yourself, in four functions. At the end you can
+# With one line of code, `nn.DataParallel` trains one module on several devices, in one process. In this notebook you write it yourself, in four functions.
+# At the end you can
 #
-# * say what it does in every step: scatter, replicate, parallel apply, gather, and who adds up the gradients;
+# * explain what it does in every step, namely scatter, replicate, parallel apply and gather, and what adds up the gradients;
 # * predict how many rows each replica gets, and how many replicas there are;
-# * say which statistics batch norm keeps, and what else is lost in a replica;
-# * measure what threads cost, and say for which models the GIL matters;
-# * count in bytes why device 0 fills up, and what to do about it;
+# * explain which statistics batch norm keeps, and what else is lost in a replica;
+# * measure what threads cost, and explain for which models the GIL matters;
+# * compute in bytes why device 0 fills up, and explain what to do about it;
 # * port a training loop to DistributedDataParallel, line by line.
 #
-# **Before:** unit 01 helps. **Minutes:** 35. **Ranks:** none. Every cell runs in this kernel: DataParallel is *one process with one thread for each device*,
-# and no cluster is started.
+# **Before:** unit 01 helps. **Minutes:** 35. **Ranks:** none. Every cell runs in this kernel and no cluster is started, because DataParallel is *one
+# process with one thread for each device*.
 
 # %% [markdown]
 # ## Four devices on any machine
 #
-# Here a device is a name. With four GPUs it would be `["cuda:0", ..., "cuda:3"]`; we take four times `"cpu"`. Replicas are real copies then, and threads are
-# real threads; only the memory is shared. We come to real GPUs at the end.
+# In this notebook, a device is a name. With four GPUs the list would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times. Replicas are still
+# real copies and threads are still real threads, and only the memory is shared. We come to real GPUs at the end.
 
 # %% tags=["setup"]
 import copy
@@ -30,14 +31,14 @@ from torch.nn.functional import cross_entropy
 
 from manyhands import predict, settle
 
-# an operation uses one core; several at the same time come from our threads only
+# each operation uses one core, so that only our threads run several of them at a time
 torch.set_num_threads(1)
 devices = ["cpu"] * 4
 
 # %% [markdown]
 # ## Scatter
 #
-# A batch is cut along its rows by `torch.chunk`, and each piece is moved to its device.
+# `torch.chunk` splits a batch along its rows, and each piece is moved to its device.
 
 # %%
 def scatter(x, devices):
@@ -48,10 +49,11 @@ for rows in (12, 10, 250):
           [len(piece) for piece in scatter(torch.arange(rows), devices)])
 
 # %% [markdown]
-# **Predict.** And 5 rows on 4 devices? 9 rows on 8?
+# **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8?
 
 # %%
-predict("03-devices", "9 rows on 8 devices: how many of them get rows?", unit="devices")
+predict("03-devices", "If 9 rows are scattered over 8 devices, how many get rows?",
+        unit="devices")
 
 # %%
 for rows, number in ((5, 4), (9, 8), (2, 4)):
@@ -64,12 +66,14 @@ settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# `chunk` rounds up: pieces of ceil(5 / 4) = 2 rows, until none are left. So there are three pieces, and the fourth device has nothing to do in this step. Unit
-# 01 dealt 250 rows out as 63, 63, 62, 62; here the last piece takes what is left. The last, small batch of an epoch is where this is met.
+# `chunk` rounds up, so it makes pieces of ceil(5 / 4) = 2 rows until no rows are left. The result is three pieces, and the fourth device has nothing to do
+# in this step. Unit 01 distributed 250 rows as 63, 63, 62, 62, whereas here the last piece takes what is left. You meet this case in the last, small batch
+# of an epoch.
 # </details>
 #
-# `nn.DataParallel` cuts **every tensor** among the inputs in this way, in tuples, lists and dicts too, and gives all else to every replica. It cannot know
-# which tensors are batches. Here a recurrent network's first state, with the batch in dimension 1, and a table that all rows need:
+# `nn.DataParallel` splits **every tensor** among the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to
+# every replica. It cannot know which tensors are batches. For example, we scatter a recurrent network's initial state, which has the batch in dimension 1,
+# and a table that all rows need:
 
 # %%
 inputs = {"x": torch.zeros(8, 5), "state": torch.zeros(2, 8, 3), "table": torch.zeros(4, 4)}
@@ -78,17 +82,19 @@ print("replica 0 gets", first)
 print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs.items()})
 
 # %% [markdown]
-# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. The fewest pieces decide how many replicas run. Here the state has two pieces, so half of `x` would silently never be seen.
-# Therefore make tables buffers of the module, and put batches into dimension 0.
+# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. The input with the fewest pieces decides how many replicas run.
+# Since the state has two pieces here, half of `x` would silently never be processed. Therefore, make tables buffers of the module, and put batches into
+# dimension 0.
 #
 # <details><summary>Positional and keyword arguments</summary>
 #
-# This holds if all inputs are positional or all are keywords. If `x` is positional and `state` is a keyword, there are four pieces of `x` and two of `state`, and `nn.DataParallel` raises an error.
+# This holds if all inputs are positional or all are keywords. If `x` is positional and `state` is a keyword, there are four pieces of `x` and two of
+# `state`, and `nn.DataParallel` raises an error.
 # </details>
 #
 # ## Replicate
 #
-# Each device needs a copy of the module. `copy.deepcopy` makes one. **Predict.** The copy runs forward and backward. Where is the gradient?
+# Each device needs a copy of the module, and `copy.deepcopy` makes one. **Predict.** The copy runs forward and backward. Where is the gradient afterwards?
 
 # %%
 predict("03-copy", "A deep copy runs forward and backward. Where is the gradient?",
@@ -108,16 +114,18 @@ settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is n
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The copy's weight is a separate leaf, and nothing connects it with the original. The optimiser, which knows the original only, would never move anything.
+# The copy's weight is a separate leaf, and nothing connects it with the original. Since the optimiser knows only the original, it would never change
+# anything.
 # </details>
 #
-# A copy made by an *operation* is connected: `to(device, copy=True)` is in the graph, and its backward carries the gradient to where the copy came from. With
-# several copies, backward **adds up**, as for every tensor that is used several times. That sum is the all-reduce of unit 01, and nobody has to write it.
+# A copy that is made by an *operation* is connected, because `to(device, copy=True)` is part of the graph, and its backward carries the gradient to the
+# tensor that was copied. If there are several copies, backward **adds up** their gradients, as it does for every tensor that is used several times. This
+# sum takes the role of the all-reduce in unit 01, and you do not have to write it.
 
 # %%
 def connected(module, device, share):
-    """A copy whose parameters come from those of `module`, in the graph; its buffers too.
-    With `share`, buffers are the module's own."""
+    """Return a copy whose parameters and buffers are computed from the module's, in the
+    graph. With `share`, the buffers are the module's own."""
     replica = copy.deepcopy(module)
     for name, parameter in module.named_parameters():
         path, _, key = name.rpartition(".")
@@ -139,11 +147,11 @@ for rows, replica in zip((2, 3), replicate(w, devices[:2])):
           f"{w.weight.grad.item():.0f}")
 
 # %% [markdown]
-# All that is done **in every step**: the weights have changed, so the old copies are worth nothing.
+# All of this happens **in every step**, because the weights have changed and the old copies have become useless.
 #
 # ## Parallel apply
 #
-# One thread for each replica. What a thread's function returns goes nowhere, so each writes into its place in a list.
+# Each replica runs in its own thread. Since the return value of a thread's function is lost, each thread writes its result into its place in a list.
 
 # %%
 def parallel_apply(replicas, inputs):
@@ -159,7 +167,8 @@ def parallel_apply(replicas, inputs):
     return results
 
 # %% [markdown]
-# Why does it need the line with `set_grad_enabled`? Here the caller has switched gradients off and autocast on. See what a new thread knows of that:
+# Why does the function need the line with `set_grad_enabled`? In the next cell, the caller has switched gradients off and autocast on. The cell shows what
+# a new thread knows about that:
 
 # %%
 def modes(where):
@@ -173,17 +182,19 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     thread.join()
 
 # %% [markdown]
-# Both modes belong to a thread, and a new thread begins with the defaults. An exception also ends only its own thread, so in the lab you pass it on to the caller.
+# Both modes belong to a thread, and a new thread begins with the defaults. An exception also ends only its own thread, so in the lab you pass it on to the
+# caller.
 #
-# <details><summary>What nn.DataParallel hands on to its threads</summary>
+# <details><summary>What nn.DataParallel passes on to its threads</summary>
 #
-# It hands on the grad mode and whether autocast is on. It does not hand on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch 2.15. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs.
-# So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas use `float16`, which overflows where `bfloat16` does not.
+# It passes on the grad mode and whether autocast is on. However, it does not pass on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch
+# 2.15. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas
+# use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
 # ## Gather, and all together
 #
-# Join the outputs on one device. With whole numbers, "equal" means equal to the last bit.
+# `gather` joins the outputs on one device. The test uses whole numbers, so that "equal" means equal to the last bit.
 
 # %%
 def gather(outputs, device):
@@ -209,11 +220,12 @@ for name, outputs in (("one process", module(x)),
           f"{module.weight.grad.long().tolist()}, {module.bias.grad.long().tolist()}")
 
 # %% [markdown]
-# The same, with 3, 3, 3 and 1 rows. The loss is computed once, from all outputs: so there is no mean of means, and no question of sum or mean.
+# The results are the same, although the replicas had 3, 3, 3 and 1 rows. Because the loss is computed once, from all outputs, there is no mean of means,
+# and you need not choose between a sum and a mean.
 #
 # ## The task of the track
 #
-# Units 01 to 10 train one small network with different systems. Can you tell from the loop that four replicas are at work?
+# Units 01 to 10 train the same small network with different systems. Can you tell from the loop that four replicas are at work?
 
 # %%
 from manyhands import track
@@ -232,18 +244,18 @@ print(track.table("03",
                                                                         reference)}))
 
 # %% [markdown]
-# Equal to 1e-12 and not to the last bit: four partial sums are added in another order (unit 01).
+# The weights are equal to 1e-12 but not to the last bit, because four partial sums are added in a different order (unit 01).
 #
 # ## What is lost in a replica
 #
-# Replicas are thrown away after each step, with all that forward has written into them. With one exception. This batch norm keeps the mean of the last batch
-# (`momentum=1`), and the rows are the numbers 0 to 7.
+# With one exception, replicas are thrown away after each step, together with everything that their forward pass has written into them. The batch norm in
+# the next cell keeps the mean of the last batch (`momentum=1`), and the rows are the numbers 0 to 7.
 #
-# **Predict.** Two rows for each of four replicas. What is the running mean afterwards: 3.5, 0.5, or something in between?
+# **Predict.** Each of four replicas gets two rows. Is the running mean afterwards 3.5, 0.5, or something in between?
 
 # %%
 predict("03-running-mean",
-        "Rows 0 to 7, two for each of four replicas: what is the running mean?")
+        "What is the running mean if each of four replicas gets two of the rows 0 to 7?")
 
 # %%
 numbers = torch.arange(8.0).reshape(8, 1)
@@ -262,14 +274,15 @@ settle("03-running-mean", lambda: norm.running_mean.item())
 # %% [markdown]
 # <details><summary>Why 0.5?</summary>
 #
-# Replica 0 has rows 0 and 1. It *shares memory* with the original: with `nn.DataParallel` because nothing is copied for the device where the module
-# already is, here because of `share`. Batch norm changes its buffers **in place**, so what replica 0 writes is kept. The other replicas write into copies.
+# Replica 0 has rows 0 and 1, and it *shares memory* with the original. In `nn.DataParallel` this is so because nothing is copied for the device where the
+# module already is, and here because of `share`. Since batch norm changes its buffers **in place**, what replica 0 writes is kept, whereas the other
+# replicas write into copies.
 #
-# And each replica normalises with the mean and the standard deviation of its own two rows. In training you see nothing of that but noise; in evaluation the statistics are those of a
-# quarter of each batch. `nn.SyncBatchNorm` does not help: it needs DistributedDataParallel.
+# Moreover, each replica normalises with the mean and the standard deviation of only its two rows. During training you notice nothing but noise, while in
+# evaluation the statistics come from a quarter of each batch. `nn.SyncBatchNorm` does not help, because it needs DistributedDataParallel.
 # </details>
 #
-# What is not written in place is lost even in replica 0, with `nn.DataParallel` and with ours:
+# What is not written in place is lost even in replica 0, both with `nn.DataParallel` and with our version:
 
 # %%
 class Counter(nn.Module):
@@ -291,13 +304,13 @@ print("calls:", counter.calls, " rows counted in the buffer:", counter.in_place.
 # %% [markdown]
 # ## The GIL, measured
 #
-# Python's global interpreter lock (GIL) lets one thread at a time run Python. PyTorch gives the lock away while an operation computes, and takes it back to
-# come to the next one. So threads help when operations are long, and stand in line when they are short. Two networks, each with one batch on 1, 2 and 4
-# replicas:
+# Python's global interpreter lock (GIL) lets only one thread at a time run Python code. PyTorch releases the lock while an operation computes, and takes
+# it again to get to the next operation. Therefore, threads help if operations are long, and they wait in line if operations are short. We compare two
+# networks, each with one batch on 1, 2 and 4 replicas:
 
 # %%
 class Again(nn.Module):
-    """One layer, applied `times` times, as in a recurrent network."""
+    """Apply one layer `times` times, as in a recurrent network."""
     def __init__(self, width, times):
         super().__init__()
         self.layer, self.times = nn.Linear(width, width), times
@@ -313,7 +326,7 @@ networks = {"many small ops": (Again(16, 400), torch.randn(64, 16)),
 
 # %%
 def timed_step(module, x, devices):
-    """The phases of one step, in ms."""
+    """Return the durations of the phases of one step, in ms."""
     marks, now = [time.perf_counter()], lambda: marks.append(time.perf_counter())
     pieces = scatter(x, devices)
     now()
@@ -328,10 +341,11 @@ def timed_step(module, x, devices):
     return [(b - a) * 1e3 for a, b in zip(marks, marks[1:])]
 
 # %% [markdown]
-# **Predict.** For which of the two does *parallel apply* become shorter with two replicas?
+# **Predict.** For which of the two networks does *parallel apply* become shorter with two replicas?
 
 # %%
-predict("03-gil", "For which does parallel apply become shorter with two replicas?",
+predict("03-gil",
+        "For which network is parallel apply shorter with two replicas than with one?",
         ["many small ops", "few large ops", "both", "neither"])
 
 # %% tags=["measured"]
@@ -341,7 +355,7 @@ from manyhands.plots.phases import phases, phases_table
 names, panels = ["scatter", "replicate", "parallel apply", "gather", "backward"], {}
 for panel, (module, x) in networks.items():
     steps = {n: [] for n in (1, 2, 4)}
-    for _ in range(14):  # in turn, so that a busy moment hits all alike
+    for _ in range(14):  # in turn, so that a busy moment affects all alike
         for n in steps:
             steps[n].append(timed_step(module, x, devices[:n]))
     panels[panel] = {n: dict(zip(names, map(median, zip(*kept[2:]))))
@@ -360,23 +374,26 @@ settle("03-gil", shorter)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Right, few large operations: *parallel apply* becomes shorter with two replicas, if there are two cores for them. With four replicas on two cores nothing more
-# is won. Left, many small ones: every replica runs *all* the Python of the module, on a part of the rows. The rows cost next to nothing here. Python costs
-# nearly everything, and it stands in line: the more replicas, the slower.
+# On the right, with few large operations, *parallel apply* becomes shorter with two replicas, if there are two cores for them. With four replicas on two
+# cores, nothing more is gained. On the left, with many small operations, every replica runs *all* the Python code of the module on a part of the rows. The
+# rows cost next to nothing here, whereas Python costs nearly everything and must wait in line. So the more replicas there are, the slower the step
+# becomes.
 #
-# *Replicate* is Python too, for each replica and in every step. Here it is small, because these networks have one layer. With a hundred layers it is not;
-# `nn.DataParallel` copies more cleverly than our `deepcopy`, but it walks through all modules in Python as well.
+# *Replicate* is Python code, too, which runs for each replica in every step. Here it is short because these networks have one layer, but with a hundred
+# layers it is not. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
 #
-# *Backward* is not shared out here: for CPU tensors, PyTorch runs it in the thread that has called it. For GPUs it has a C++ thread for each device.
+# *Backward* is not shared between threads here, because PyTorch runs it for CPU tensors in the thread that has called it. For GPUs, PyTorch has a C++
+# thread for each device.
 #
-# On a GPU an operation is *started* by Python and computed by the device. What counts is then whether one Python process can start operations for all devices
-# fast enough. Small operations on fast GPUs are the left panel.
+# On a GPU, Python only *starts* an operation, and the device computes it. What counts then is whether one Python process can start operations for all
+# devices fast enough. Small operations on fast GPUs behave like the left panel.
 # </details>
 #
 # ## Why device 0 fills up
 #
-# All outputs are gathered on device 0. The loss is computed there, and gradients and optimiser live there. We count the bytes of a network with many classes, in `float32`, with Adam, four
-# devices and 1000 rows. The loss keeps something for its backward pass, too, which autograd shows us.
+# All outputs are gathered on device 0. The loss is computed there, and the gradients and the optimiser state are also stored there. We count the bytes for
+# a network with many classes, in `float32`, with Adam, four devices and 1000 rows. The loss keeps something for its backward pass, too, which autograd
+# shows us.
 
 # %%
 torch.manual_seed(0)
@@ -384,7 +401,7 @@ model = nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 5000))
 x, y, kept = torch.randn(1000, 64), torch.randint(5000, (1000,)), []
 
 def mb(*tensors):
-    """Megabytes of these tensors; one that appears twice counts once."""
+    """Return the size of these tensors in megabytes, counting repeated ones once."""
     return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values()) / 1e6
 
 outputs = model(x)
@@ -396,7 +413,7 @@ print(f"weights {weights:.1f} MB; outputs of all rows {mb(outputs):.1f} MB; kept
       f"loss {mb(*kept):.1f} MB")
 
 # %% [markdown]
-# **Predict.** How much does device 0 hold, if the loss is computed there?
+# **Predict.** How much memory does device 0 need if the loss is computed there?
 
 # %%
 predict("03-device-0",
@@ -416,10 +433,12 @@ print(f"{replica + training + gathered:.1f} MB with the loss on device 0, "
 settle("03-device-0", lambda: replica + training + gathered)
 
 # %% [markdown]
-# Device 0 has all outputs a second time, gathered, and the log-probabilities of all rows, which the loss keeps. So it runs out of memory first, while every other device holds a seventh of that. (These
-# numbers are added up over a step. What exists only during the backward pass is not counted.)
+# Device 0 holds all outputs a second time, since they are gathered there, and the log-probabilities of all rows, which the loss keeps. So it runs out of
+# memory first, while every other device holds a seventh of that. (These numbers are added up over a step. What exists only during the backward pass is not
+# counted.)
 #
-# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the log-probabilities of its own rows (5 MB) instead of their outputs, so the other devices hold as much as before. Each replica returns the sum of its losses
+# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the
+# log-probabilities of its rows (5 MB) instead of their outputs, so the other devices hold as much as before. Each replica returns the sum of its losses
 # and the number of its rows, because a mean of means would be wrong for uneven pieces.
 
 # %%
@@ -439,8 +458,8 @@ print("the loss of all rows:", torch.allclose(sums.sum() / counts.sum(), loss))
 # %% [markdown]
 # ## nn.DataParallel itself
 #
-# Without a GPU it just calls the module. No error, no warning, no replica; so a program with it needs no `if` for the CPU. But its `state_dict` has other
-# names: save that of `.module`.
+# Without a GPU, `nn.DataParallel` just calls the module. It raises no error, gives no warning and makes no replica, so a program that uses it needs no
+# `if` for the CPU. However, its `state_dict` has different names, so save the `state_dict` of `.module` instead.
 
 # %%
 device = "cuda:0" if torch.cuda.is_available() else "cpu"
@@ -450,17 +469,17 @@ print("names in its state_dict:", list(wrapped.state_dict()))
 print("names to save:          ", list(wrapped.module.state_dict()))
 
 # %% [markdown]
-# > **On GPUs.** One thread for each GPU, and backward runs in a C++ thread for each. Copies, inputs, outputs and gradients go between the GPUs
-# > through device 0. Operations are only *started* by Python: the clock of the cells above would have to call `torch.cuda.synchronize()` first.
-# > The replicas' gradients are added up on device 0, with NCCL where it is there.
+# > **On GPUs.** There is one thread for each GPU, and backward runs in a C++ thread for each. Copies, inputs, outputs and gradients travel between the
+# > GPUs through device 0. Since Python only *starts* operations, the clock of the cells above would have to call `torch.cuda.synchronize()` first.
+# > The replicas' gradients are added up on device 0, with NCCL where it is available.
 
 # %% [markdown]
-# With two GPUs or more, the next cell runs it on the track's task, and shows the memory of each. Elsewhere it is BLOCKED: it cannot be shown there, and nothing
-# is claimed.
+# With two GPUs or more, the next cell runs `nn.DataParallel` on the track's task, and shows the memory of each GPU. Elsewhere the cell is BLOCKED, which
+# means that it cannot show anything there and that we claim nothing.
 
 # %% tags=["measured"]
 def on_gpus(number):
-    # on device_ids[0] before the first step
+    # it must be on device_ids[0] before the first step
     model = nn.DataParallel(track.network("cuda:0"))
     optimiser = torch.optim.SGD(model.parameters(), lr=track.RATE, weight_decay=track.DECAY)
     x, y = (torch.from_numpy(array).to("cuda:0") for array in track.data())
@@ -480,21 +499,25 @@ else:
 # %% [markdown]
 # ## When, when not, and the three most common mistakes
 #
-# **Use it** for a quick look at a machine with a few GPUs, in a notebook, for a model of large operations: it is one line, with no launcher and no ranks.
-# **What it costs**, in every step: a copy of all weights to each device, of all inputs and outputs, Python once for each replica, and the memory of device 0.
+# **Use it** for a quick look on a machine with a few GPUs, in a notebook, for a model of large operations, because it is one line and needs no launcher
+# and no ranks. **What it costs** in every step is a copy of all weights to each device, copies of all inputs and outputs, the Python code once for each
+# replica, and the memory of device 0.
 #
-# **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. So there is no GIL between the devices, the weights are not copied in each step, gradients are sent
-# while the backward pass runs, and several machines can take part. PyTorch's own page for `nn.DataParallel` recommends it on one machine, too.
+# **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. So there is no GIL between the devices, the
+# weights are not copied in each step, gradients are sent while the backward pass runs, and several machines can take part. PyTorch's own page for
+# `nn.DataParallel` recommends DDP even on one machine.
 #
-# **The three most common mistakes.** (1) `loss.mean()` over the replicas' losses when the loss is inside the module: a mean of means, wrong for uneven pieces.
-# (2) To trust what forward has written: batch norm's statistics are those of replica 0's rows, and attributes are lost. (3) To count on a piece for every
-# device: the small last batch of an epoch has fewer. The lab's checks know the first and the third as wrong answers, and look at the statistics.
+# **The three most common mistakes.** (1) If the loss is inside the module, `loss.mean()` over the replicas' losses is a mean of means, which is wrong for
+# uneven pieces. (2) Some scripts trust what the forward pass has written, although batch norm's statistics come from replica 0's rows and attributes are
+# lost. (3) Others count on a piece for every device, although the small last batch of an epoch has fewer. The lab's checks recognise the first and the
+# third mistake as wrong answers, and look at the statistics.
 #
 # <details><summary>Two traps inside PyTorch</summary>
 #
-# The third mistake is in PyTorch itself. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called without its rows
-# ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both of 2019, and still so in 2.15).
-# Padded sequences that are unpacked to the longest sequence *of the replica* cannot be gathered. Use `pad_packed_sequence(..., total_length=...)`.
+# PyTorch itself makes the third mistake. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called
+# without its rows ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both from 2019, and
+# still so in 2.15). The second trap concerns padded sequences. If they are unpacked to the longest sequence *of the replica*, they cannot be gathered. Use
+# `pad_packed_sequence(..., total_length=...)` instead.
 # </details>
 #
 # ## From DataParallel to DDP, line by line
@@ -507,38 +530,42 @@ else:
 # | `x.to("cuda:0")`, `y.to("cuda:0")` | `x.to(local_rank)`, `y.to(local_rank)` |
 # | `nn.DataParallel(model)` | `DistributedDataParallel(model, device_ids=[local_rank])` |
 # | `DataLoader(data, batch_size=256, shuffle=True)`, the rows of all GPUs | `DataLoader(data, batch_size=64, sampler=DistributedSampler(data))`, the rows of one GPU; `sampler.set_epoch(epoch)` before each epoch |
-# | the loss of all rows | each rank's loss is the mean of its own rows, and the gradients are averaged, which is right if all ranks have equally many rows |
+# | the loss of all rows | each rank's loss is the mean over its own rows, and the gradients are averaged, which is right if all ranks have equally many rows |
 # | `loss.item()` in the log | one rank's loss only; for the loss of all rows, all ranks must call `dist.all_reduce` and divide the sum by the number of ranks |
-# | batch norm: statistics of replica 0 | `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrapping, or statistics of rank 0 |
+# | batch norm: statistics of replica 0 | `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before you wrap the model, or statistics of rank 0 |
 # | `torch.save(model.module.state_dict(), path)` | the same, on rank 0 only |
 #
-# Everything that the script does once, such as a download, a print or a plot, now happens in each process. Choose a rank for it.
+# Everything that the script does once, such as a download, a print or a plot, now happens in each process, so choose one rank for it.
 #
 # ## What has aged
 #
-# <details><summary>What an older article says, and today</summary>
+# <details><summary>What an older article says, and what is true today</summary>
 #
 # | an older article says | today |
 # |---|---|
-# | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | holds |
-# | besides, `model.to(device)` is needed | holds: parameters must be on `device_ids[0]` when forward is called, before or after the wrapping |
-# | on the CPU it must be left out with an `if` | no: without a GPU it calls the module |
-# | DDP is faster even on one machine, because of the GIL | holds, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python has builds without a GIL since 3.13 (PEP 703), and supports them officially since 3.14 (PEP 779); the other reasons stay |
-# | the code is easy to adapt | holds. But in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.15, and new work goes into DDP and FSDP |
+# | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | still true |
+# | `model.to(device)` is needed as well | still true: parameters must be on `device_ids[0]` when forward is called, whether you move them before or after the wrapping |
+# | on the CPU it must be left out with an `if` | not true, because without a GPU it calls the module |
+# | DDP is faster even on one machine, because of the GIL | still true, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python has had builds without a GIL since 3.13 (PEP 703), and has supported them officially since 3.14 (PEP 779), but the other reasons remain |
+# | the code is easy to adapt | still true. However, in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.15, and new work goes into DDP and FSDP |
 # </details>
 #
 # ## What you can do now
 #
-# * *Every step:* scatter cuts inputs, replicate copies the module, threads run the replicas, gather joins the outputs; backward goes the same way back, and the copies' gradients add up in the original.
-# * *Rows:* pieces of ceil(n / devices), until none are left; 5 rows on 4 devices are 3 replicas.
-# * *Lost:* all that is not written in place in replica 0; batch norm keeps the statistics of replica 0's rows.
-# * *Threads:* long operations run side by side, Python stands in line.
-# * *Device 0:* outputs, loss, gradients and optimiser. Compute the loss inside.
-# * *Instead:* DistributedDataParallel. The table above says which lines change.
+# * *Every step:* scatter splits the inputs, replicate copies the module, threads run the replicas, and gather joins the outputs. Backward takes the same
+#   way back, so that the copies' gradients add up in the original.
+# * *Rows:* pieces of ceil(n / devices), until no rows are left, so 5 rows on 4 devices make 3 replicas.
+# * *Lost:* everything that is not written in place in replica 0. Batch norm keeps the statistics of replica 0's rows.
+# * *Threads:* long operations run side by side, whereas Python waits in line.
+# * *Device 0:* outputs, loss, gradients and optimiser state. Compute the loss inside the module.
+# * *Instead:* DistributedDataParallel. The table above shows which lines change.
 #
-# **Go on** with the lab of this unit, where the four functions become complete; then unit 04 for the all-reduce, and unit 06 for what took DataParallel's place.
+# **Go on** with the lab of this unit, where you complete the four functions. After that, unit 04 explains the all-reduce, and unit 06 explains what has
+# replaced DataParallel.
 #
-# **References.** [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), PyTorch's documentation · S. Li et al. 2020,
+# **References.** [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), PyTorch's documentation · S. Li et al.
+# 2020,
 # *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704) · S. Ioffe and C. Szegedy
-# 2015, *Batch Normalization*, [arXiv 1502.03167](https://arxiv.org/abs/1502.03167) · S. Gross 2023, *Making the Global Interpreter Lock Optional in CPython*,
+# 2015, *Batch Normalization*, [arXiv 1502.03167](https://arxiv.org/abs/1502.03167) · S. Gross 2023, *Making the Global Interpreter Lock Optional in
+# CPython*,
 # [PEP 703](https://peps.python.org/pep-0703/)

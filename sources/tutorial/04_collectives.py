@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Collectives
 #
-# A *collective* is a call that all ranks make together: a broadcast, a sum, an all-reduce. Each is made of messages between two ranks. This notebook
-# takes them apart. At the end you can
+# A *collective* is a call that all ranks make together, such as a broadcast, a sum or an all-reduce. Each collective consists of messages between two ranks,
+# and this notebook takes several of them apart. At the end, you can
 #
-# * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, by halving and doubling;
-# * count what each costs: rounds, messages, and bytes of the busiest rank;
-# * say why each rank of a ring sends $2(p-1)/p$ times the tensor, however many ranks there are;
-# * name the parts of an all-reduce, and choose the collective that gives each rank what it needs, and no more;
-# * recognise three mistakes: all send first, chunks off by one, right values by the wrong algorithm.
+# * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, and by halving and doubling.
+# * count the rounds and messages that each of them takes, and the bytes that the busiest rank sends.
+# * explain why each rank of a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
+# * name the parts of an all-reduce, and choose the collective that gives each rank what it needs and no more.
+# * recognise three mistakes: all ranks send first, chunks are off by one, and the right values come from the wrong algorithm.
 #
-# **Before:** unit 00, or five ranks that you can start. **Minutes:** 40. **Ranks:** 5: not a power of two, on purpose.
+# **Before:** you have done unit 00, or you can start five ranks in a different way. **Minutes:** 40. **Ranks:** 5, which is deliberately not a power of two.
 
 # %% [markdown]
 # ## Five ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all five of them; `--setup` marks what is to be run again if the cluster
-# must be healed, and it will be.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all five of them, and `--setup` marks the cells that are run again if the cluster must be
+# healed, which will happen in this notebook.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -36,19 +36,20 @@ if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
 device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, size = dist.get_rank(), dist.get_world_size()
-# the first p ranks
+# each group holds the first p ranks
 groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 
 # %% [markdown]
-# All we allow ourselves is `dist.send` and `dist.recv`: a message from one rank to one other. These groups use gloo and CPU tensors, on GPUs too: messages by
-# hand follow other rules in NCCL (see *The real ones*). The ledger counts them. `seen` runs a call on the first p ranks
-# and says how many **rounds** it took (the longest chain of messages of which each had to wait for the one before: four sends of one rank are four rounds,
-# what four ranks send to one may be under way at once, in one round), and how many messages and bytes left the **busiest** rank, the one that sends most.
+# We use nothing but `dist.send` and `dist.recv`, which carry a message from one rank to one other. The groups below use gloo and CPU tensors, even on machines
+# with GPUs, because NCCL has different rules for single messages (see *The real ones*). The function `seen` runs a call on the first p ranks, and a ledger
+# records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the one that sends most, and how many **rounds** the
+# call took. The rounds are the longest chain of messages of which each had to wait for the one before. For example, four sends of one rank are four rounds,
+# whereas four messages from different ranks to one rank may travel at the same time, in one round.
 
 # %% tags=["setup"]
 # %%px --setup
 def place(group):
-    """This rank's number in the group, and how many there are."""
+    """Return this rank's number in the group and the size of the group."""
     return dist.get_rank(group), dist.get_world_size(group)
 
 def seen(call, p=size, numbers=6000):
@@ -71,8 +72,8 @@ def told(name, found):
 # %% [markdown]
 # ## Broadcast: a star and a tree
 #
-# Rank 0 has x, all others want it. The obvious way is a **star**: rank 0 sends it to each of them. But soon others have x too, and could help. In a
-# **tree** they do: in each round, every rank that has x sends it to one that has not.
+# Rank 0 has x, and all other ranks want it. The obvious way is a **star**, in which rank 0 sends x to each of them. However, the ranks that have already
+# received x could help. In a **tree** they do: in each round, every rank that has x sends it to a rank that does not have it yet.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -86,7 +87,7 @@ def star_broadcast(x, group):
 
 def tree_broadcast(x, group):
     me, p = place(group)
-    # 1, 2, 4, ...: the ranks below reach have x
+    # reach is 1, 2, 4, ..., and the ranks below reach have x
     for reach in [2**k for k in range((p - 1).bit_length())]:
         if me < reach and me + reach < p:
             dist.send(x, group=group, group_dst=me + reach)
@@ -94,7 +95,7 @@ def tree_broadcast(x, group):
             dist.recv(x, group=group, group_src=me - reach)
 
 # %% [markdown]
-# **Predict.** How many rounds does each take on 5 ranks? And on 1000? A tensor here has 6000 numbers of 4 bytes.
+# **Predict.** How many rounds does each of the two broadcasts take on 5 ranks, and how many on 1000 ranks? A tensor here has 6000 numbers of 4 bytes.
 
 # %%
 predict("04-tree", "How many rounds does a tree broadcast take on 5 ranks?", unit="rounds")
@@ -103,21 +104,22 @@ predict("04-tree", "How many rounds does a tree broadcast take on 5 ranks?", uni
 # %%px
 for name, call in (("star broadcast", star_broadcast), ("tree broadcast", tree_broadcast)):
     found = seen(call)
-    assert found["x"] == 1  # rank 0's
+    assert found["x"] == 1  # the value of rank 0
     told(name, found)
 tree = found["events"]
 
 # %%
-settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # of the tree, the last one
+settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # the tree ran last
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Star: rank 0 sends four messages, one after the other: 4 rounds, on 1000 ranks 999. Tree: 1, 2, 4 and then all 5 ranks have x: 3 rounds, on 1000 ranks 10.
-# The number of ranks with x doubles in each round, so $\log_2 p$ rounds, rounded up. In both, $p - 1$ messages travel in all: everyone needs x once.
+# In the star, rank 0 sends four messages, one after another, which makes 4 rounds. On 1000 ranks it makes 999. In the tree, the number of ranks that have x
+# doubles in each round, so 1, 2, 4 and then all 5 ranks have it. A tree therefore takes $\log_2 p$ rounds, rounded up, which is 3 rounds on 5 ranks and 10 on
+# 1000. In both cases, $p - 1$ messages travel in total, because every rank except rank 0 must receive x once.
 # </details>
 #
-# The space-time diagram: a line for each rank, an arrow for each message.
+# The next picture is a space-time diagram. It has a line for each rank and an arrow for each message.
 
 # %%
 from manyhands.plots import spacetime
@@ -129,8 +131,8 @@ spacetime.spacetime(tree)
 # %% [markdown]
 # ## Reduce, and the first all-reduces
 #
-# A **reduce** is a broadcast backwards: turn the arrows round, and add what comes in. Rank 0 ends with the sum. An **all-reduce** gives the sum to all: a
-# reduce, then a broadcast. That makes two of them, one on the star and one on the tree.
+# A **reduce** is a broadcast that runs backwards: we reverse the arrows, and each receiver adds what arrives. At the end, rank 0 has the sum. An **all-reduce**
+# gives the sum to all ranks, for example by a reduce that is followed by a broadcast. We write one on the star and one on the tree.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -168,22 +170,23 @@ for name, call in (("star all-reduce", star_all_reduce),
     told(name, found)
 
 # %% [markdown]
-# Look at the bytes. The tensor has 24,000. In the star, rank 0 sends it four times, and takes it in four times, while the others wait. In the tree, three
-# times. Both grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are
-# about 100 MB (Goyal et al. 2017): that one wire is what everybody waits for.
+# Look at the bytes. The tensor has 24,000. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends
+# it three times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are about
+# 100 MB (Goyal et al. 2017), so all ranks would wait for the link of this one rank.
 #
 # ## The ring
 #
-# So let no message be the whole. Cut x in p chunks. The ranks stand in a ring, and each sends to the next one only. In each round *every* rank sends one
-# chunk, and adds the chunk that comes in to its own. After p - 1 rounds each rank has one chunk that has met all ranks: that half is called
-# **reduce-scatter**. In p - 1 more rounds the finished chunks go round once: an **all-gather**.
+# For this reason, no message of a **ring** carries the whole tensor. We cut x into p chunks, and each rank sends only to the next rank, the last one to rank 0.
+# In each round, *every* rank sends one chunk and adds the chunk that it receives to its own. After p - 1 rounds, each rank has one chunk that contains the
+# numbers of all ranks. This first half is called **reduce-scatter**. In p - 1 more rounds, the finished chunks travel once around the ring, which is an
+# **all-gather**.
 #
-# The heart of it is one step: send to the next, receive from the one before.
+# All rounds consist of the same step, in which a rank sends to the next rank and receives from the previous one.
 #
-# **Predict.** All five ranks run this line: first send, then receive. What happens?
+# **Predict.** All five ranks run the lines below, so each of them first sends and then receives. What happens?
 
 # %%
-predict("04-send-first", "All five ranks send first, then receive. What happens?",
+predict("04-send-first", "What happens if all five ranks first send and then receive?",
         ["all get a tensor", "they wait in a circle", "all wait for one rank", "an error"])
 
 # %% tags=["raises-exception"]
@@ -206,18 +209,19 @@ settle("04-send-first", what_happened)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# `send` does not return before the other side has called `recv`: gloo waits until the receiver says that there is room. The other side is in `send` too. Nobody comes to `recv`: a circle. Some libraries copy a small message
-# aside and let the sender go on (MPI may, below a size that it chooses). Then this works in every test, and hangs with the first large tensor.
+# `send` does not return before the other side has called `recv`, because gloo waits until the receiver reports that it has room for the message. Here, however,
+# the other side is in `send` too, so no rank reaches its `recv`, and the ranks wait in a circle. Some libraries copy a small message aside and let the sender
+# continue (MPI may do so below a size that it chooses). With such a library, the code works in every test and hangs with the first large tensor.
 # </details>
 #
-# **Mistake 1: all send first.** The cure: *start* to send with `isend`, receive, then wait for the sending. The cluster has healed itself, and has run the
-# `--setup` cells again. Here is the step, and the ring.
+# **Mistake 1: all ranks send first.** To avoid this, *start* sending with `isend`, then receive, and then wait until the message has been sent. The cluster has
+# healed itself in the meantime and has run the `--setup` cells again. Here are the step and the ring.
 
 # %% tags=["setup"]
 # %%px --setup
 def pass_on(chunk, room, group):
-    """Send a chunk to the next rank, and return what comes from the one before; it has the
-    size of `room`."""
+    """Send a chunk to the next rank, and return what arrives from the previous one, which
+    has the size of `room`."""
     me, p = place(group)
     came = torch.empty_like(room)
     work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
@@ -240,8 +244,8 @@ def ring_all_reduce(x, group, watch=lambda title: None):
         watch(f"all-gather, round {s + 1}")
 
 # %% [markdown]
-# To see it work, rank r puts in $10^r$ everywhere. Then the digits of a sum tell which ranks are in it. We print ranks as rows, chunks as columns; `23`
-# means: the numbers of ranks 2 and 3 have been added up here.
+# To watch the ring at work, let rank r fill x with $10^r$. The digits of a sum then show which ranks it contains. We print ranks as rows and chunks as columns,
+# where `23` means that the numbers of ranks 2 and 3 have been added up here.
 
 # %%
 # %%px
@@ -260,37 +264,43 @@ ring_all_reduce(x, groups[5], show)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# After one round each rank has one chunk with two ranks in it: a diagonal. After four, rank r has the complete chunk r + 1: all five digits. In the first round of the all-gather these
-# move on to the next rank. After four, everything is everywhere.
+# After one round, each rank has one chunk that contains two ranks, and these chunks form a diagonal. After four rounds, chunk r + 1 on rank r is complete, with
+# all five digits. In the first round of the all-gather, the complete chunks move on to the next rank, and after four rounds every rank has all of them.
 # </details>
 #
-# **Mistake 2: off by one.** Which chunk is complete where is a matter of convention. Here rank r ends the first half with chunk r + 1. MPI and NCCL want
-# chunk r on rank r. If one half of a program thinks so and the other half thinks otherwise, nothing hangs, but unfinished chunks
-# go round and overwrite finished ones: the sums lack ranks. (If the finished chunks are gathered into a new tensor, the sums are complete and stand in the wrong places. A test with
-# the same numbers everywhere does not see that.)
+# **Mistake 2: off by one.** Which rank ends up with which complete chunk is a matter of convention. Here, rank r ends the first half with chunk r + 1, whereas
+# MPI and NCCL give chunk r to rank r. If the two halves of a program follow different conventions, nothing hangs, but unfinished chunks travel around the ring
+# and overwrite finished ones, so some ranks are missing from the sums.
 #
-# On three ranks, as a space-time diagram: all lanes are busy all the time.
+# <details><summary>Why a test may miss it</summary>
+#
+# If the program gathers the finished chunks into a new tensor, the sums are complete but end up in the wrong places. A test that uses the same numbers in all
+# chunks does not notice that.
+# </details>
+#
+# A space-time diagram of three ranks shows that all of them are busy all the time.
 
 # %%
 # %%px
 ring = seen(ring_all_reduce, p=3)["events"]
 
 # %%
-ring = cluster.pull("ring")[0][:3]  # of ranks 0, 1 and 2
+ring = cluster.pull("ring")[0][:3]  # the events of ranks 0, 1 and 2
 print(spacetime.table(ring))
 spacetime.spacetime(ring)
 
 # %% [markdown]
 # ## Halving and doubling
 #
-# The tree has few rounds, the ring few bytes. Must one choose? Take a partner half the ranks away. Give it one half of x, take the other half from it, and
-# add. Now each half lives in its own half of the ranks: go on in there, with half of the half. At the end each rank has a p-th of the sum. Back the same way: each
-# exchange doubles what one has.
+# The tree needs few rounds, and the ring needs few bytes. Can an algorithm have both? Each rank takes a partner that is half the ranks away, gives it one half
+# of x, receives the other half from it, and adds. Now one half of the ranks is responsible for one half of x, and the rest for the other. Within each half, the
+# ranks continue in the same way with half of the half, until each rank has a p-th of the sum. On the way back, each exchange doubles what a rank has.
 
 # %% tags=["setup"]
 # %%px --setup
 def swap(out, room, peer, group):
-    """Send `out` to a partner, and return what comes from it; it has the size of `room`."""
+    """Send `out` to a partner, and return what arrives from it, which has the size of
+    `room`."""
     came = torch.empty_like(room)
     work = dist.isend(out, group=group, group_dst=peer)
     dist.recv(came, group=group, group_src=peer)
@@ -300,7 +310,7 @@ def swap(out, room, peer, group):
 # %% tags=["setup"]
 # %%px --setup
 def halve_and_double(x, reach, group):
-    """An all-reduce among 2 * reach ranks."""
+    """Sum x over 2 * reach ranks, in place, by halving and doubling."""
     if reach:
         me, _ = place(group)
         lower, upper = x.tensor_split(2)  # views
@@ -310,8 +320,8 @@ def halve_and_double(x, reach, group):
         other.copy_(swap(mine, other, me ^ reach, group))  # doubling: an all-gather
 
 # %% [markdown]
-# `me ^ reach` turns over one bit of `me`: with reach 2, ranks 0 and 2 are partners, and 1 and 3. That needs a power of two. What of the fifth rank? It gives its x to rank 0
-# before, and gets the sum afterwards.
+# `me ^ reach` flips one bit of `me`. For example, with reach 2, ranks 0 and 2 are partners, and so are ranks 1 and 3. Since this requires a power of two, the
+# fifth rank has no partner. It gives its x to rank 0 beforehand and receives the sum afterwards.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -329,11 +339,13 @@ def halving_all_reduce(x, group):
         dist.send(x, group=group, group_dst=me + whole)
 
 # %% [markdown]
-# **Predict.** Four ranks. How many rounds, and how many bytes of the 24,000 from each? And five ranks?
+# **Predict.** How many rounds does halving and doubling take on four ranks, and how many of the 24,000 bytes does each rank send? What changes with five ranks?
 
 # %%
-predict("04-halving-4", "Halving on 4 ranks: how many rounds?", unit="rounds")
-predict("04-halving-5", "Halving on 5 ranks: how many rounds?", unit="rounds")
+predict("04-halving-4", "How many rounds does halving and doubling take on 4 ranks?",
+        unit="rounds")
+predict("04-halving-5", "How many rounds does halving and doubling take on 5 ranks?",
+        unit="rounds")
 
 # %%
 # %%px
@@ -350,21 +362,23 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Four ranks: 12,000, then 6,000, and both again: 36,000 bytes, as in a ring of four, in 4 rounds in place of 6. On 1024 ranks 20 in place of 2046. Five ranks: rank 0 also sends the whole
-# sum to rank 4, and there are two more rounds.
+# On four ranks, each rank sends 12,000 bytes, then 6,000, and both amounts again on the way back. These are 36,000 bytes, as in a ring of four, but in 4 rounds
+# instead of 6. On 1024 ranks, it takes 20 rounds instead of 2046. With five ranks, rank 0 also sends the whole sum to rank 4, and there are two more rounds.
 # </details>
 #
-# The halves are Rabenseifner's (Thakur et al. 2005): MPI libraries use them for large tensors; gloo has them, and `torch.distributed` does not call them. Why rings, then? A rank of a ring
-# talks to two neighbours, by the same wires all the time. Here in every round all ranks send at once to *other* partners; in the first half of x goes half the ranks away, and where many such
-# messages share a wire, they wait for each other. And p should be a power of two.
+# The version with halves is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors, whereas gloo contains it but `torch.distributed`
+# does not call it. Why, then, are rings so common? A rank of a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
+# send simultaneously to *different* partners in every round. In the first round, half of x travels half the ranks away, and messages that share a wire must
+# wait for each other. In addition, p should be a power of two.
 #
 # ## What each rank sends
 #
-# In a ring, in each of $2(p-1)$ rounds a rank sends one chunk, an $S/p$ of a tensor of $S$ bytes. Together:
+# In a ring, a rank sends one chunk in each of $2(p-1)$ rounds, and each chunk is $S/p$ of a tensor of $S$ bytes. Together, it sends
 #
 # $$ 2 \, \frac{p-1}{p} \, S $$
 #
-# There is a way which looks simple and is often written by accident: **gather everything**. Each rank sends its whole x to each other one, and everyone adds up.
+# bytes. There is a way that looks simple and is often written by accident, namely to **gather everything**. Each rank sends its whole x to every other rank,
+# and every rank adds up all of them.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -391,13 +405,14 @@ for way, call in ways.items():
     told(way, found)
 
 # %% [markdown]
-# All five give the same sum, on 2, 3, 4 and 5 ranks.
+# All five ways give the same sum on 2, 3, 4 and 5 ranks.
 #
-# **Predict.** A learner has written an all-reduce that gathers everything instead of a ring. The values are right, so only the bytes can show the difference. What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
+# **Predict.** A learner has written an all-reduce that gathers everything instead of a ring. The values are right, so only the bytes can show the difference.
+# What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
 
 # %%
 predict("04-test",
-        "To tell a ring from gathering everything, a test of bytes needs at least ...",
+        "At least how many ranks must a test of bytes use to tell ring and gather apart?",
         ["2 ranks", "3 ranks", "4 ranks", "5 ranks"])
 
 # %%
@@ -416,7 +431,7 @@ busiest(measured, formulas)
 
 # %%
 def enough():
-    """The smallest number of ranks on which the measured bytes differ."""
+    """Return the smallest number of ranks on which the measured bytes differ."""
     least = min(p for p in measured["ring"]
                 if abs(measured["ring"][p] - measured["gather"][p]) > 0.01)
     return f"{least} ranks"
@@ -426,66 +441,78 @@ settle("04-test", enough)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# On two ranks all five ways send one tensor, because a rank has only one partner and each of the two needs the other's x. From three ranks on the ring sends less, and the difference grows. Since $(p-1)/p$ is always below 1, the ring
-# never sends more than two tensors, on any number of ranks. No algorithm can do better for all ranks at the same time, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star's bytes grow with p, and so do the bytes of
+# On two ranks, all five ways send one tensor, because a rank has only one partner and each of the two needs the other's x. From three ranks on, the ring sends
+# less, and the difference grows. Since $(p-1)/p$ is always below 1, the ring never sends more than two tensors, on any number of ranks. No algorithm can do
+# better for all ranks at the same time, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star's bytes grow with p, and so do the bytes of
 # gathering everything, where *every* rank is as busy as the star's middle.
 # </details>
 #
-# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather just as it passes the ring, and on two ranks even a test of bytes does. Look at the ledger, on more than two ranks, as the lab's check does.
+# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather just as it passes the ring, and on two ranks even a test of bytes
+# does. Therefore, look at the ledger on more than two ranks, as the lab's check does.
 #
 # ## The price of the ring
 #
-# Bytes are not all. Each round also costs a *latency*: the time until the first byte arrives, however small the message.
+# Bytes are not the only cost, because each round also costs a *latency*, which is the time until the first byte arrives, however small the message is.
 
 # %%
-rounds = {"tree": lambda p: 2 * (p - 1).bit_length(), "ring": lambda p: 2 * (p - 1),
-          "halving": lambda p: 2 * (p.bit_length() - 1)}
+from manyhands import simulate  # all units get the rounds of a pattern from it
+
+patterns = {"tree": "tree", "ring": "ring", "halving": "halving and doubling"}
 print("ranks   tree rounds, tensors   ring rounds, tensors   halving rounds, tensors")
 for p in (4, 64, 1024):
-    print(f"{p:>5}" + "".join(f"{rounds[way](p):>14}, {formulas[way](p):<7.3f}"
-                              for way in rounds))
+    rounds = {way: sum(count for count, n_bytes in simulate.rounds(pattern, p, 24000))
+              for way, pattern in patterns.items()}
+    print(f"{p:>5}" + "".join(f"{rounds[way]:>14}, {formulas[way](p):<7.3f}"
+                              for way in patterns))
 
 # %% [markdown]
 # | | rounds | bytes of the busiest rank | good for |
 # |---|---|---|---|
 # | star | $p$ | $(p-1)S$ | nothing but the first explanation |
-# | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors, many ranks: latency counts |
-# | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors: bytes count |
-# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, where the network bears it |
-# | gather | 1 | $(p-1)S$ | numbers so few that nothing counts |
+# | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors on many ranks, where latency counts |
+# | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors, where bytes count |
+# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, if the network can bear it |
+# | gather | 1 | $(p-1)S$ | so few numbers that nothing counts |
 # | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
-# The tree's sum can take a round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks the ledger has seen 5 rounds, not 6. In the same way the table
-# lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count the gather takes
-# $p - 1$ rounds and the star $2(p-1)$, and that is nearer to what a large number of messages really costs. The last row is not ours to build. Each rank sends its x to a switch once and receives the sum once, which is half of a
-# ring's bytes, because the ranks no longer do the adding (Graham et al. 2016).
+# The tree's sum can take a round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks, for example, the
+# ledger has recorded 5 rounds instead of 6. In the same way, the table lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with
+# *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count, the gather takes $p - 1$ rounds and the star $2(p-1)$, which is
+# closer to what many messages really cost. We cannot build the last row here. Each rank sends its x to a switch once and receives the sum once, which is half
+# of a ring's bytes, because the ranks no longer do the adding (Graham et al. 2016).
 #
-# When is a ring the wrong choice? For a loss value or a flag, because it takes 2046 rounds on 1024 ranks for four bytes. (A slow rank is not the ring's fault: it delays every synchronous all-reduce.) Unit 05
-# measures what a round and a byte cost on your machine, and finds the size at which tree and ring cross.
+# When is a ring the wrong choice? It is wrong for a loss value or a flag, because it takes 2046 rounds on 1024 ranks for four bytes. (A slow rank is not the
+# ring's fault, since it delays every synchronous all-reduce.) Unit 05 measures what a round and a byte cost on your machine, and finds the size at which tree
+# and ring cross.
 #
 # ## The real ones
 #
-# No one writes rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) have all of it. gloo's all-reduce is a ring, unless its caller asks for a different algorithm.
+# You do not have to write rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) already contain all of this. gloo's all-reduce is a ring,
+# unless its caller asks for a different algorithm.
 #
-# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and it makes several rings, one for each *channel*, each with a part of the tensor. On a node with eight network cards each ring leaves the node by a different
-# one, so all cards are used ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters wire card $i$ of all nodes to one switch, which is called a *rail*. Its tree is not ours, but *two* binary trees over the nodes, each for half of x, in small pieces that follow each other (a
-# *pipeline*). A node in the middle of one tree is a leaf of the other, so none sends more than about $2S$, at a latency that grows like the logarithm of their number (Sanders et al. 2009). Inside a node there is a chain. If
-# GPUs are connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in InfiniBand switches. `torch.distributed` calls gloo and NCCL by the same names:
+# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and it makes several rings, one for each *channel*, each with a part of the tensor. On a
+# node with eight network cards, each ring leaves the node by a different card, so all cards are used ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)).
+# Many clusters connect card $i$ of all nodes to one switch, which is called a *rail*. NCCL's tree differs from ours. It consists of *two* binary trees over the
+# nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends
+# more than about $2S$, and the latency grows like the logarithm of the number of nodes (Sanders et al. 2009). Inside a node there is a chain. If GPUs are
+# connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in InfiniBand switches. `torch.distributed` calls gloo and NCCL by
+# the same names:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
-# | rank 0 has x | x on all | `broadcast` | one start for all |
+# | rank 0 has x | x on all ranks | `broadcast` | equal weights at the start |
 # | a part of a sum | the sum on rank 0 | `reduce` | a figure for the log |
-# | a part of a sum | the sum on all | `all_reduce` | gradients |
-# | a part of a sum | a chunk of the sum on each | `reduce_scatter` | gradients when states are sharded (unit 16) |
-# | a chunk | all chunks on all | `all_gather` | parameters when states are sharded |
-# | a chunk for each | a chunk from each | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
+# | a part of a sum | the sum on all ranks | `all_reduce` | gradients |
+# | a part of a sum | a chunk of the sum on each rank | `reduce_scatter` | gradients if states are sharded (unit 16) |
+# | a chunk | all chunks on all ranks | `all_gather` | parameters if states are sharded |
+# | a chunk for each rank | a chunk from each rank | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
 #
-# Take what gives each rank what it needs, and no more. If links inside a node are faster than links between nodes, these calls make a *hierarchy*: a reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside
-# each node (unit 05).
+# Choose the call that gives each rank what it needs and no more. If links inside a node are faster than links between nodes, these calls form a *hierarchy*: a
+# reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside each node (unit 05).
 #
-# `reduce_scatter` and `all_gather` take lists of tensors. Large programs, such as FSDP, mostly use `reduce_scatter_single` and `all_gather_single`, which take one tensor that holds all parts, so nothing has to be copied
-# together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and `all_gather_into_tensor`.) Are all of them the same as our ring?
+# `reduce_scatter` and `all_gather` take lists of tensors. Large programs, such as FSDP, mostly use `reduce_scatter_single` and `all_gather_single`, which take
+# one tensor that holds all parts, so that nothing has to be copied together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and
+# `all_gather_into_tensor`.) Do all of them give the same result as our ring?
 
 # %%
 # %%px
@@ -507,8 +534,9 @@ if rank == 0:
     print("the same with single tensors:", torch.equal(whole, theirs))
 
 # %% [markdown]
-# Whole numbers, so equal to the last bit. With other numbers two algorithms round differently, for they add in another order. What must hold is that all *ranks* have the same
-# bits, or their models drift apart. In the ring they do: each chunk is summed up in one place, and copied from there.
+# The results are equal to the last bit because x contains whole numbers. With other numbers, two algorithms round differently, since they add in a different
+# order. However, all *ranks* must have the same bits, because otherwise their models drift apart. The ring guarantees this, because each chunk is summed on one
+# rank and copied from there.
 
 # %%
 # %%px
@@ -522,7 +550,7 @@ print("ring: the same bits as on rank 0:", torch.equal(ring, first),
       "  as the star, to 1e-5:", torch.allclose(ring, star, atol=1e-5))
 
 # %% [markdown]
-# The ledger cannot look inside gloo. It counts a collective of `torch.distributed` with the messages of a textbook algorithm, and says so:
+# The ledger cannot look inside gloo. It counts a collective of `torch.distributed` as the messages of a textbook algorithm, and its table tells you so.
 
 # %%
 # %%px
@@ -532,43 +560,52 @@ if rank == 0:
     print(ledger.table())
 
 # %% [markdown]
-# > **On GPUs.** `init_process_group("nccl")`, a GPU of its own for each rank (NCCL refuses two on one; 2.30 has an experimental way), `torch.cuda.set_device` before the
-# > first call, tensors on the GPU and contiguous. The collectives above are the same; the messages are not. A call returns when it is *enqueued*: `send` before x has gone; `wait()` makes
-# > the GPU's stream wait, not Python. There are no tags: messages of a pair meet in order. `isend` and `recv` of our ring can hang, for the first message of a pair is a
-# > meeting and a pair has one queue: start both with one `dist.batch_isend_irecv`. A hang shows later, at a line that reads a value, and a watchdog ends the process after ten minutes.
+# > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one; 2.30 has an experimental way), `torch.cuda.set_device`
+# > before the first call, and contiguous tensors on the GPU. The collectives stay the same, but the messages do not. A call returns when it is
+# > *enqueued*, so `send` returns before x has left, and `wait()` makes the GPU's stream wait instead of Python. There are no tags, so the messages of a
+# > pair are matched in order. `isend` and `recv` of our ring can hang, because the first message of a pair is a meeting and a pair has one queue; start
+# > both with one `dist.batch_isend_irecv`. A hang shows later, at a line that reads a value, and a watchdog ends the process after ten minutes.
 
 # %% [markdown]
 # ## What has aged
 #
-# <details><summary>Older talks and articles, and what is left of them</summary>
+# <details><summary>What older talks and articles say, and what is still true</summary>
 #
-# This course grew out of older talks and articles. What they say of collectives, in our words, and what is left of it:
+# This course grew out of older talks and articles. The list repeats, in our words, what they say about collectives, and adds what is still true.
 #
-# * *"Parameter server, or peer to peer."* A talk sets them side by side; peer to peer, GPUs exchange gradients directly. Each with each is `gather` above. What has
-#   come into use is the ring and the tree, in which a rank talks with a few others only. Parameter servers have a unit of their own, 08.
-# * *"On 1024 GPUs more than 20 % of the time goes into communication."* The talk's number, not ours. The bytes of a rank are not what grows: 1.6 tensors on 5
-#   ranks, 1.998 on 1024. Rounds do, and so does waiting for the slowest. Overlap with the backward pass hides much of it (unit 06).
-# * *"Horovod broadcasts with MPI."* So it was. Today gloo can carry it, and MPI need not be installed (unit 10).
-# * *"`nccl` is the backend for GPUs."* Still so. On the CPU it is gloo.
-# * *`CollectiveAllReduceStrategy` in `tf.contrib`.* Gone with `tf.contrib`; its heir is `MultiWorkerMirroredStrategy` (unit 07).
+# * *"Parameter server, or peer to peer."* A talk compares the two, and with peer to peer, GPUs exchange gradients directly. If every GPU sends to every other
+#   GPU, that is `gather` above. What has come into use is the ring and the tree, in which a rank talks to only a few others. Parameter servers have their own
+#   unit, 08.
+# * *"On 1024 GPUs more than 20 % of the time goes into communication."* This number is the talk's and not ours. The bytes that a rank sends hardly grow, from
+#   1.6 tensors on 5 ranks to 1.998 on 1024. What grows is the number of rounds, and so does the time spent waiting for the slowest rank. Overlap with the
+#   backward pass hides much of it (unit 06).
+# * *"Horovod broadcasts with MPI."* This was true. Today gloo can carry the messages, and MPI need not be installed (unit 10).
+# * *"`nccl` is the backend for GPUs."* This is still true. On the CPU, the backend is gloo.
+# * *`CollectiveAllReduceStrategy` in `tf.contrib`.* It has been removed together with `tf.contrib`, and its successor is `MultiWorkerMirroredStrategy` (unit
+#   07).
 # </details>
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *Star, tree, ring, halving:* all from `send` and `recv`, for any number of ranks. A reduce is a broadcast backwards.
-# * *Cost:* a tree has few rounds, a ring few bytes; halving and doubling has both, for a power of two, and has another partner in each round.
-# * *$2(p-1)/p$:* p - 1 rounds of a p-th, twice; never more than two tensors.
-# * *Parts:* all-reduce = reduce-scatter + all-gather = reduce + broadcast. Take the smallest that does.
-# * *Three mistakes:* all send first (a deadlock); chunks off by one (wrong sums, no error); gather everything (right values, p/2 times the bytes).
+# * Star, tree, ring and halving can all be written with `send` and `recv`, for any number of ranks, and a reduce is a broadcast that runs backwards.
+# * A tree needs few rounds, and a ring needs few bytes. Halving and doubling needs few of both on a power of two, but each rank has a different partner in
+#   every round.
+# * A rank of a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. That is $2(p-1)/p$ times the tensor, which is never more than two
+#   tensors.
+# * An all-reduce is a reduce-scatter and an all-gather, and also a reduce and a broadcast. Choose the smallest collective that is sufficient.
+# * If all ranks send first, they are in a deadlock. If chunks are off by one, the sums are wrong without an error. If you gather everything, the values are
+#   right, but each rank sends p/2 times the bytes.
 #
-# **Now the lab:** write the ring for sizes that do not divide, any dtype, any group, and let the ledger judge it. Then unit 05 for the time it takes, and unit 06 to hide it.
+# **Now the lab:** write the ring for sizes that p does not divide, for any dtype and any group, and let the ledger judge it. Afterwards, unit 05 measures the
+# time that it takes, and unit 06 hides this time.
 #
 # **References.** P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 # P. Sanders, J. Speck, J. L. Träff 2009, *Two-tree algorithms for full bandwidth broadcast, reduction and scan*, Parallel Computing 35(12).
 # R. L. Graham et al. 2016, *Scalable hierarchical aggregation protocol (SHArP)*, [COM-HPC](https://doi.org/10.1109/COMHPC.2016.006).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
+# A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # NVIDIA, [NCCL: collective operations](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html).
 

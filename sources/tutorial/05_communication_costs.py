@@ -1,18 +1,19 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
-# Unit 04 counted rounds and bytes. Here they get a price: two numbers for a link, measured, and from them the time of every collective. At the end you can
+# Unit 04 counted rounds and bytes. This unit gives them a price. It measures two numbers for a link and derives the time of every collective from them. At the
+# end, you can
 #
-# * time messages so that the times mean something, and fit latency and bandwidth with a band of confidence;
-# * predict a ring, a tree, halving and doubling, and a parameter server for any number of ranks, and an all-reduce over two kinds of links;
-# * find the size at which ring and tree cross, and check the prediction;
-# * say what a model assumes, and find out why a measurement is twice the prediction;
-# * say why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
+# * time messages reliably, and fit latency and bandwidth with a band of confidence.
+# * predict a ring, a tree, halving and doubling, and a parameter server for any number of ranks, and an all-reduce over two kinds of links.
+# * find the size at which ring and tree cross, and check the prediction.
+# * explain what a model assumes, and find out why a measurement is twice the prediction.
+# * explain why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 55. **Ranks:** 4, and then 4 on an emulated network. There is a marked place to stop in the middle.
+# **Before:** unit 04. **Minutes:** 55. **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
 #
-# All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns; the function must import what it needs.
-# Messages by hand go through gloo with CPU tensors, on a machine with GPUs too: the box *On GPUs* says what is different there.
+# All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns, so the function must import
+# what it needs. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different there.
 
 # %%
 from functools import partial
@@ -26,8 +27,8 @@ cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 
 # %%
 def join():
-    """All ranks become one process group: gloo for CPU tensors, and NCCL for others where
-    each rank has a GPU."""
+    """Join all ranks to one process group, with gloo for CPU tensors and, if each rank has
+    a GPU, NCCL for the others."""
     import os
     import torch.distributed as dist
 
@@ -44,16 +45,18 @@ joined = cluster.run(join)
 #
 # $$ t(n) = \alpha + \frac{n}{B} $$
 #
-# $\alpha$ is the **latency**: what even an empty message takes. $B$ is the **bandwidth**, in bytes per second; $\beta = 1/B$ is the time of a byte. That is all of the *alpha-beta model* (Hockney 1994).
-# At $n = \alpha B$ a message costs twice its latency: much smaller ones are all latency, much larger ones all bandwidth.
+# The **latency** $\alpha$ is the time that even an empty message takes. The **bandwidth** $B$ is measured in bytes per second, and $\beta = 1/B$ is the time of
+# a byte. This is the whole *alpha-beta model* (Hockney 1994). At $n = \alpha B$, a message costs twice its latency. Much smaller messages take almost only
+# latency, and much larger ones almost only bandwidth.
 #
 # ## A ping-pong
 #
-# The sender cannot see when a message arrives, so let an answer come back, and take half of the time there and back. The first rounds set up the connection, and do not count.
+# The sender cannot see when a message arrives. For this reason, the receiver sends an answer, and we take half of the time there and back. The first rounds do
+# not count, because they set up the connection.
 
 # %%
 def ping_pong(n_bytes, repeats=15, warm_up=3):
-    """On rank 0: seconds of a message to rank 1, one for each round."""
+    """Return on rank 0 the seconds that a message to rank 1 takes, for each round."""
     import time
     import torch
     import torch.distributed as dist
@@ -69,7 +72,7 @@ def ping_pong(n_bytes, repeats=15, warm_up=3):
     return times_s[warm_up:]
 
 # %% [markdown]
-# **Predict.** How many times as long as 4 bytes do 1024 bytes take?
+# **Predict.** How many times as long as a message of 4 bytes does a message of 1024 bytes take?
 
 # %%
 predict("05-latency", "How many times as long as 4 bytes do 1024 bytes take?",
@@ -95,15 +98,17 @@ settle("05-latency", longer)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Hardly longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one) it is the latency that you pay: system calls, waking up the other process. Only then bytes count.
+# It takes hardly longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
+# which consists of system calls and of waking up the other process. Only above that do the bytes count.
 #
-# Look at the last column. Something else ran on the machine, and one message waited for it. The mean is dragged along, the median is not. Never report the mean of a few timings.
+# Look at the last column. Something else ran on the machine, and one message waited for it. This raises the mean, but not the median. Therefore, never report
+# the mean of a few timings.
 # </details>
 #
 # ## The fit
 #
-# Which fit is right? To see that, one needs a link whose truth is known. So we draw the times of one: 30 us and 2 GB/s, with a noise of 2.5 %, and every seventh time disturbed, as on a real machine. (The checks of the lab
-# draw theirs in the same way.)
+# To see which fit is right, we need a link whose true values are known. We therefore draw the times of such a link, with 30 us and 2 GB/s, a noise of 2.5 %,
+# and every seventh time disturbed, as on a real machine. (The checks of the lab draw theirs in the same way.)
 
 # %%
 from manyhands.checks import communication_costs_cases as cases
@@ -116,10 +121,11 @@ def show(name, link):
     print(f"{name:<32} latency {link[0] * 1e6:8.1f} us, bandwidth {link[1] / 1e9:.2f} GB/s")
 
 # %% [markdown]
-# **Predict.** Three straight lines: through the means; through the medians, with the smallest errors in seconds; through the medians, with the smallest errors relative to each time. Which of them find 30 us and 2 GB/s?
+# **Predict.** We fit three straight lines. The first goes through the means, with the smallest relative errors. The second goes through the medians, with the
+# smallest errors in seconds. The third goes through the medians, with the smallest relative errors. Which of them find 30 us and 2 GB/s?
 
 # %%
-predict("05-fit", "Which line finds both 30 us and 2 GB/s, to a twentieth?",
+predict("05-fit", "Which line finds both 30 us and 2 GB/s to within 5 %?",
         ["means, relative errors", "medians, errors in seconds", "medians, relative errors",
          "more than one of them"])
 
@@ -146,18 +152,21 @@ settle("05-fit", fitting)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The means give three times the latency: a few disturbed times count as much as all others together. In seconds, an error of 1 % at 268 MB is 1340 us, more than forty times the latency that we look for: the largest messages decide alone, and the latency is what
-# they leave over, here 17 us, with other noise even less than 0. Relative errors treat all sizes alike: minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight with $1/t$.
+# The means give three times the latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of 1 %
+# at 268 MB is 1340 us, which is more than forty times the latency that we look for. As a result, the largest messages decide alone, and the latency is what
+# they leave over, here 17 us, and with different noise even less than 0. Relative errors treat all sizes alike. To use them, minimise $\sum \big((\alpha +
+# n\beta - t)/t\big)^2$, that is, weight with $1/t$.
 # </details>
 #
 # ## How far can it be trusted?
 #
-# Measure again, and the numbers are a little different. How different? The **bootstrap** asks the times that are there: draw as many of each size, with replacement, fit, and repeat (Efron 1979). The
-# middle 90 % of the fits make a band. `manyhands.simulate` has the fit and the bootstrap.
+# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** draws from the times that we already have, as many of
+# each size, with replacement. It fits them and repeats this (Efron 1979). The middle 90 % of the fits form a band. `manyhands.simulate` has the fit and the
+# bootstrap.
 
 # %%
 def told(n_bytes, times_s):
-    """The link as text: latency and bandwidth, each with its 90 % band."""
+    """Describe the link by its latency and bandwidth, each with its 90 % band."""
     link = simulate.fit(n_bytes, times_s)
     low, high = simulate.interval(simulate.bootstrap(n_bytes, times_s))
     return (f"latency {link.latency_s * 1e6:,.1f} us ({low[0] * 1e6:,.1f} to "
@@ -171,11 +180,12 @@ print("drawn:", told(n_bytes, drawn_s))
 print("yours:", told(sizes, times_s))
 
 # %% [markdown]
-# The band tells how much chance there is in the numbers; nine of ten such bands hold the truth. It does not tell whether the *model* is right: a straight line through a curve can have a very narrow band.
+# The band shows how much chance is in the numbers, and nine of ten such bands contain the truth. It does not show whether the *model* is right, because even a
+# straight line through a curve can have a very narrow band.
 #
 # ## Four all-reduces
 #
-# A collective is rounds, one after the other. Each costs $\alpha$ and its bytes, and of those the ledger of unit 04 knows:
+# A collective consists of rounds that follow each other. Each round costs $\alpha$ and the time for its bytes, which we know from the ledger of unit 04:
 #
 # | all-reduce of $n$ bytes | rounds | bytes in each | time |
 # |---|---|---|---|
@@ -184,17 +194,24 @@ print("yours:", told(sizes, times_s))
 # | halving and doubling, $p$ a power of two | $2\log_2 p$ | $n/2, n/4, \ldots, n/p$ and back | $2\log_2 p\;\alpha + 2\frac{p-1}{p}\,n/B$ |
 # | one server and $w$ workers | 2 | $w\,n$ through the server's link | $2\,(\alpha + (w-1)\,o + w\,n/B)$ |
 #
-# The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all ranks start together.
+# The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all
+# ranks start together.
 #
-# The server's messages are under way at the same time, so their latencies pass together. (In unit 04's star, each send waited for the one before, so each was a round.) However, the server has to handle them one after
-# the other, and each occupies it for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). We take 1 us. A measured latency already contains the overhead of one message.
+# The server's messages travel at the same time, so their latencies pass together. However, the server has to handle them one after another, and each occupies
+# it for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). We assume 1 us.
+#
+# <details><summary>Is this unit 04's star?</summary>
+#
+# It is not, because in that star each send waited for the one before, so each was a round. Note also that a measured latency already contains the overhead of
+# one message.
+# </details>
 #
 # **Predict.** Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
 
 # %%
-predict("05-small", "Which one is the fastest for 4 bytes on 1024 ranks?",
+predict("05-small", "Which all-reduce is the fastest for 4 bytes on 1024 ranks?",
         ["ring", "tree or halving (nearly equal)", "server"])
-predict("05-large", "Which one is the fastest for 100 MB on 1024 ranks?",
+predict("05-large", "Which all-reduce is the fastest for 100 MB on 1024 ranks?",
         ["ring", "tree", "halving", "server"])
 
 # %%
@@ -222,14 +239,17 @@ settle("05-large", lambda: fastest(100_000_000))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as
-# a message costs it 0.3 us. On 4 and on 64 ranks, where it handles few messages, it is the fastest.
+# With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages
+# in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as a message costs it 0.3 us. On 4 and on 64 ranks, where it handles few messages, it
+# is the fastest.
 #
-# With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the
-# four beats it. The model does not know that its partners are far away and that their messages may share wires, so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be cut into many, as in unit 08.)
+# With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of
+# the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the four beats it. However, the model does not know that its partners are far
+# away and that their messages may share wires, so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be
+# split into many, as in unit 08.)
 # </details>
 #
-# Ring and tree are two straight lines over $n$, and the one with fewer rounds is the steeper one: they cross, at
+# The times of ring and tree are two straight lines over $n$. The one with fewer rounds is the steeper one, so they cross, at
 #
 # $$ n^* = \alpha B \, \frac{p - 1 - L}{L - (p - 1)/p}, \qquad L = \lceil\log_2 p\rceil $$
 
@@ -239,15 +259,16 @@ for p in (2, 3, 4, 5, 8, 64, 1024):
           f"{simulate.crossover_bytes(p, *link):>12,.0f} bytes")
 
 # %% [markdown]
-# For 2 and 3 ranks the ring has no more rounds than the tree, and never loses. With many ranks the crossing grows like $p / \log_2 p$ times $\alpha B$.
+# For 2 and 3 ranks, the ring has no more rounds than the tree and never loses. With many ranks, the crossing grows like $p / \log_2 p$ times $\alpha B$.
 #
 # ## Check it
 #
-# A prediction must be checked. The ring and the tree of unit 04, on your four ranks: three calls between two looks at the clock, the slowest rank counts, the better of two.
+# A prediction must be checked. We therefore time the ring and the tree of unit 04 on your four ranks. We read the clock after every three calls, count the time
+# of the slowest rank, and keep the better of two measurements.
 
 # %%
 def all_reduce_s(way, n_bytes, calls=3, repeats=2):
-    """Seconds of an all-reduce of n_bytes along a ring or a tree: those of unit 04."""
+    """Return the seconds of an all-reduce of n_bytes along the ring or tree of unit 04."""
     import time
     import torch
     import torch.distributed as dist
@@ -264,12 +285,13 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
     return min(times_s)
 
 # %% [markdown]
-# The next function times the rounds of a ring alone, without adding anything up. With `ready_ahead`, all receives are posted before the first round, which becomes important later. 
+# The next function times the rounds of a ring alone, without adding anything up. With `ready_ahead`, all receives are posted before the first round, which
+# becomes important later.
 
 # %%
 def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
-    """Seconds of the 2 (p - 1) rounds of a ring, all ranks at once, without adding up;
-    ready_ahead: all receives are posted before."""
+    """Return the seconds of the 2 (p - 1) rounds of a ring in which all ranks take part and
+    nothing is added. With ready_ahead, all receives are posted before."""
     import time, torch, torch.distributed as dist
     (out, *into), times_s = (torch.zeros(2 * p - 1, max(1, n_bytes // p),
                                          dtype=torch.uint8), [])
@@ -287,15 +309,15 @@ def ring_rounds(n_bytes, ready_ahead, repeats=3, p=4):
 
 # %%
 def check(cluster, n_bytes):
-    """{way: {bytes: seconds}} of ring and tree, and of the ring's rounds alone if all
-    receives are posted ahead."""
+    """Return {way: {bytes: seconds}} for ring and tree, and for the ring's rounds alone if
+    all receives are posted ahead."""
     found = {way: {n: max(cluster.run(all_reduce_s, way, n)) for n in n_bytes}
              for way in ("ring", "tree")}
     return {**found, "ready ahead": {n: max(cluster.run(ring_rounds, n, True))
                                      for n in n_bytes}}
 
 def predicted(link):
-    """Models of ring and tree on 4 ranks."""
+    """Return the models of ring and tree on 4 ranks."""
     ring, tree = (lambda n, model=model: model(4, n, *link)
                   for model in (simulate.ring_s, simulate.tree_s))
     return {"ring": ring, "tree": tree, "ready ahead": ring}
@@ -313,13 +335,15 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Does the ring take longer than predicted? Compare it with `ready ahead`: the same rounds, the same four ranks that send at once, but all receives posted before. Where that comes near the
-# prediction, it is not the crowd that costs: each round of our ring waits for something more. The emulated network below shows for what. Where `ready ahead`, too, takes much longer (look at
-# the largest size), the ranks share cores and memory, and *messages on different links do not disturb each other* does not hold. The ring also adds up, and starts each round from
-# Python; the model knows neither. So on one machine the two may cross at another size than predicted, or not at all.
+# Does the ring take longer than predicted? Then compare it with `ready ahead`, which has the same rounds and the same four ranks that send simultaneously, but
+# posts all receives before. If `ready ahead` comes near the prediction, the number of simultaneous messages is not to blame, because each round of our ring
+# waits for something more. The emulated network below shows what this is. If `ready ahead` takes much longer, too (look at the largest size), the ranks share
+# cores and memory, so *messages on different links do not disturb each other* does not hold. In addition, the ring adds up and starts each round from Python,
+# and the model knows neither. As a result, the two may cross at a different size than predicted on one machine, or not at all.
 # </details>
 #
-# One round of the ring, when all take part and each receive is posted in its round (set `ready_ahead`, the last argument, to True and compare):
+# The next cell shows one round of the ring in which all ranks take part and each receive is posted in its round. (Set the last argument, `ready_ahead`, to True
+# and compare.)
 
 # %% tags=["measured"]
 for size in (16, 1_000_000):
@@ -334,9 +358,9 @@ for size in (16, 1_000_000):
 # %% [markdown]
 # ## A network of links
 #
-# To check the model we need links that do not share a processor. The profile `emulated` gives each node a separate network inside this machine. Each node is a network namespace, and a switch between the nodes holds each
-# packet for as long as a link of the given bandwidth and delay would. We take four nodes with 10 Mbit/s and 10 ms between them, as between two cities by a poor line, because such a link is so slow that the processor hardly
-# counts.
+# To check the model, we need links that do not share a processor. The profile `emulated` gives each node a separate network inside this machine. Each node is a
+# network namespace, and a switch between the nodes holds each packet for as long as a link of the given bandwidth and delay would. We take four nodes with 10
+# Mbit/s and 10 ms between them, as on a poor line between two cities, because such a link is so slow that the processor hardly counts.
 #
 # If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times and say so.
 
@@ -359,7 +383,7 @@ else:
 
 # %%
 predict("05-crossing",
-        "Four nodes, emulated links: where will the measured ring and tree cross?",
+        "Where will the measured ring and tree cross on four nodes with emulated links?",
         ["near the predicted size", "at a clearly smaller size",
          "at a clearly larger size, or not at all"])
 
@@ -380,7 +404,7 @@ crossover(predicted(far_link), far.all_reduce_s, at=at)
 
 # %%
 def crossed():
-    """Where the measured times cross, between the sizes, compared with the prediction."""
+    """Compare the size at which the measured times cross with the predicted size."""
     ring, tree = far.all_reduce_s["ring"], far.all_reduce_s["tree"]
     n = sorted(ring)
     ahead = [np.log(ring[size] / tree[size]) for size in n]  # above 0: the tree wins
@@ -397,7 +421,7 @@ def crossed():
 settle("05-crossing", crossed)
 
 # %% [markdown]
-# Our recorded run, on a busy machine with two cores. `ready ahead` is the ring again, with one difference:
+# The next cell shows our recorded run, on a busy machine with two cores. Its `ready ahead` is the ring again, with one difference:
 
 # %%
 far_link = simulate.fit(recorded.EMULATED.n_bytes, recorded.EMULATED.times_s)
@@ -407,8 +431,9 @@ print(f"ring and tree should cross at {simulate.crossover_bytes(4, *far_link):,.
 print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 
 # %% [markdown]
-# The tree takes the predicted time, to a quarter, although the machine is busy, because the links no longer share anything. (The fitted latency is more than the link's 10 ms, because processes have to wake up, and the fit has
-# measured that, too.) However, for small messages the ring of unit 04 takes **twice** the predicted time, although no other message disturbs it. So the two lines meet only at about 64 kB, and not at 15 kB.
+# The tree takes the predicted time, to within a quarter, although the machine is busy, because the links no longer share anything. (The fitted latency is more
+# than the link's 10 ms, because processes have to wake up, and the fit has measured that, too.) However, for small messages the ring of unit 04 takes **twice**
+# the predicted time, although no other message disturbs it. For this reason, the two lines meet only at about 64 kB, and not at 15 kB.
 #
 # **Predict.** What takes a second latency in each round?
 
@@ -419,7 +444,7 @@ predict("05-second-latency", "What takes a second latency in each round?",
 
 # %%
 def second_latency():
-    """`ready ahead` does all that the ring does, but posts all receives first."""
+    """Compare the ring with `ready ahead`, which posts all receives ahead."""
     ways = recorded.EMULATED.all_reduce_s
     saved = ways["ready ahead"][4096] < 0.6 * ways["ring"][4096]
     return "the receiver's word that there is room" if saved else "adding up the chunk"
@@ -429,25 +454,27 @@ settle("05-second-latency", second_latency)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# gloo sends nothing before it knows that there is room: the receiver first tells the sender so. In a ping-pong and in a tree the receiver has been waiting for long, so that message has arrived before it is needed. In a ring all ranks call `isend` and `recv`
-# at the same moment: "ready" needs one latency, and then the data needs another one. MPI calls it a *rendezvous*, and does so for large messages.
+# gloo sends nothing before it knows that the receiver has room for it, so the receiver first sends a message to say so. In a ping-pong and in a tree, the
+# receiver has been waiting for a long time, so that message has arrived before it is needed. In a ring, however, all ranks call `isend` and `recv` at the same
+# moment. Therefore, "ready" needs one latency, and then the data needs another. MPI calls this a *rendezvous* and uses it for large messages.
 #
-# `ready ahead` posts all receives of the ring before the first round. Then the rounds cost what the model says, to an eighth. A factor of two against the prediction was no inaccuracy: it was a message that nobody had
-# thought of. That is what a model is for.
+# `ready ahead` posts all receives of the ring before the first round. Then the rounds cost what the model predicts, to within an eighth. The factor of two was
+# not an inaccuracy of the prediction. It was a message that we had not thought of, and a model is useful precisely because it reveals such messages.
 # </details>
 #
 # ## Two bandwidths that benchmarks print
 #
-# NVIDIA's nccl-tests print for each collective **algbw**, $S/t$ for a tensor of $S$ bytes, and **busbw**: for an all-reduce $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$, for an all-gather, a reduce-scatter or an all-to-all
-# $\frac{S}{t} \cdot \frac{p-1}{p}$, for a broadcast or a reduce $\frac{S}{t}$. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, of an all-gather the gathered one.)
-# With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
+# For each collective, NVIDIA's nccl-tests print **algbw**, which is $S/t$ for a tensor of $S$ bytes, and **busbw**. The latter is $\frac{S}{t} \cdot
+# 2\,\frac{p-1}{p}$ for an all-reduce, $\frac{S}{t} \cdot \frac{p-1}{p}$ for an all-gather, a reduce-scatter or an all-to-all, and $\frac{S}{t}$ for a broadcast
+# or a reduce. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, and for an all-gather
+# the gathered one.) With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
 #
 # If a switch adds (NVLS), or with NCCL's tree on two nodes, busbw is only an equivalent and can exceed the link's bandwidth, as the fold below shows.
 #
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
 # %%
-predict("05-busbw", "Which busbw does `ready ahead` reach at 64 kB?",
+predict("05-busbw", "Which busbw does the recorded `ready ahead` reach at 64 kB?",
         unit="MB/s", within=0.25)
 
 # %%
@@ -458,29 +485,32 @@ for n in (4096, 65536):
         print(f"{n:>8}  {way:<12}{algbw:>8.3f}{algbw * 2 * 3 / 4:>8.3f}")
 
 # %%
-settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # of the last line
+settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Even `ready ahead` reaches less than half of the link with 64 kB, because six latencies are half of its time. Bandwidths say something about large tensors only; for small ones report the time. And busbw counts the bytes that
-# *must* move. The tree moves more of them, keeps its links busy, and has a low busbw.
+# Even `ready ahead` reaches less than half of the link's bandwidth with 64 kB, because six latencies are half of its time. A bandwidth describes large tensors
+# only, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more of them, so it keeps its links busy and still
+# has a low busbw.
 #
-# On 8 H100 GPUs NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel. With `NCCL_ALGO=Ring` they print about 370
-# ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes NCCL's tree, too, can exceed the network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
+# On 8 H100 GPUs, NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel. With
+# `NCCL_ALGO=Ring`, they print about 370 ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes, NCCL's tree, too, can exceed the
+# network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
 # </details>
 #
 # ## Two kinds of links
 #
-# In a cluster, GPUs of one node have fast links, and nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones. With $g$ ranks on each of $m$ nodes, it makes a reduce-scatter inside each node, then
-# each rank all-reduces its part with its counterparts in the other nodes, and an all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l \le g$:
+# In a cluster, the GPUs of one node have fast links, while the nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones. With $g$
+# ranks on each of $m$ nodes, it makes a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the other nodes, and an
+# all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l \le g$:
 #
 # $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m\,l\,B_2}\right) $$
 #
-# Our emulated nodes have one link each, so $l = 1$. A GPU server often has one for each GPU: a DGX H100 has 450 GB/s of NVLink each way from each of its 8 GPUs, and eight network links (InfiniBand NICs) of 50 GB/s. There
-# $l = g = 8$, and each ring between the nodes has a link to itself.
+# Our emulated nodes have one link each, so $l = 1$. A GPU server often has one for each GPU. For example, a DGX H100 has 450 GB/s of NVLink each way from each
+# of its 8 GPUs, and eight network links (InfiniBand NICs) of 50 GB/s. There, $l = g = 8$, so each ring between the nodes has a separate link.
 #
-# Here are both ways, from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
+# The next cell builds both ways from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
 
 # %%
 def flat(x, inside, across):
@@ -500,7 +530,7 @@ def two_levels(x, inside, across):
 
 # %%
 def on_nodes_s(call, n_bytes, calls=3):
-    """Seconds of an all-reduce on two nodes of two ranks."""
+    """Return the seconds of an all-reduce on two nodes of two ranks."""
     import time, torch, torch.distributed as dist
 
     inside = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])][dist.get_rank() // 2]
@@ -515,12 +545,15 @@ def on_nodes_s(call, n_bytes, calls=3):
     return (time.perf_counter() - start_s) / calls
 
 # %% [markdown]
-# **Predict.** Two nodes of two ranks, the same links between the nodes. How many times the tensor goes over a node's link, flat and in two levels? And how many times as fast are two levels, for a large tensor?
+# **Predict.** Two nodes of two ranks have the same links between the nodes as above. How many times does a large tensor go over a node's link, flat and in two
+# levels? How many times as fast as flat are two levels?
 
 # %%
-predict("05-node-link", "Two levels: how often does a large tensor go over a node's link?",
+predict("05-node-link",
+        "How many times does a large tensor go over a node's link in two levels?",
         unit="times", within=0.1)
-predict("05-two-levels", "How many times as fast are two levels, for a large tensor?",
+predict("05-two-levels",
+        "How many times as fast as flat are two levels for a large tensor?",
         unit="times", within=0.2)
 
 # %% tags=["measured"]
@@ -563,20 +596,23 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Flat, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node; in two levels its two ranks send $2 \cdot \frac{1}{2}$ of half a tensor each, 1 together. So a large one is 1.5 times as fast, or a little more. (With 16 bytes, nearly all that travels is
-# set-up. And there the model is rough: it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in three of its six hops only; a crossing may take a second latency, for "ready".)
+# In the flat ring, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, the node's two ranks send $2 \cdot \frac{1}{2}$
+# of half a tensor each, which is 1 tensor together. Therefore, two levels are 1.5 times as fast for a large tensor, or a little more. (With 16 bytes, nearly
+# all that travels is set-up. There the model is also rough, because it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in only three
+# of its six hops, and a crossing may take a second latency, for "ready".)
 #
-# With many nodes and one link each, both send nearly two tensors over it, and what two levels save are rounds: $2(g-1) + 2(m-1)$ instead of $2(gm-1)$, for 16 nodes of 8 ranks 44 instead of 254. With a link for each rank, two levels use all $g$
-# links of a node, while a single flat ring enters and leaves a node by one. (NCCL makes several rings, which use different links.)
+# With many nodes and one link each, both ways send nearly two tensors over it. What two levels save are rounds, since they take $2(g-1) + 2(m-1)$ instead of
+# $2(gm-1)$, which for 16 nodes of 8 ranks is 44 instead of 254. With a link for each rank, two levels use all $g$ links of a node, while a single flat ring
+# enters and leaves a node by one. (NCCL makes several rings, which use different links.)
 # </details>
 #
 # ## Many small gradients
 #
-# A network has hundreds of gradients, and most of them are small. 64 kB in 64 messages, in 8, or in one:
+# A network has hundreds of gradients, and most of them are small. The next cell sends 64 kB in 64 messages, in 8, and in one.
 
 # %%
 def in_messages(count, n_bytes=65536, repeats=12):
-    """Seconds to all-reduce n_bytes in `count` messages, with the backend's own
+    """Return the seconds to all-reduce n_bytes in `count` messages, with the backend's own
     all-reduce."""
     import os, time, torch, torch.distributed as dist
 
@@ -597,17 +633,19 @@ for count in (64, 8, 1):
     print(f"{count:>3} messages: {max(cluster.run(in_messages, count)) * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore libraries put gradients together, which is called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new
-# round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one, because the backward pass computes
-# the last layer's gradients first, and these can be under way while the first layers are still computing.
+# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries put gradients together, which is called
+# **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`,
+# `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one, because the backward pass computes
+# the last layer's gradients first, and these can travel while the first layers are still computing.
 #
-# ResNet-50 has 161 gradients, 102 MB. Take Goyal et al. 2017: 120 ms of backward. We assume that the gradients become ready one after the other at equal distances, 64 ranks, a link of 10 Gbit/s with 50 us, and
-# a library that takes the fastest way: of ring and tree; or of ring, tree and halving.
+# ResNet-50 has 161 gradients, which are 102 MB. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the
+# gradients become ready one after another at equal distances, that 64 ranks have links of 10 Gbit/s with 50 us, and that a library takes the fastest way,
+# either of ring and tree, or of ring, tree and halving.
 #
-# **Predict.** All gradients one by one, in one bucket, or in between: how many buckets are best? And what does a better library change?
+# **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What does a better library change?
 
 # %%
-predict("05-buckets", "With ring and tree: how many buckets are best?",
+predict("05-buckets", "How many buckets are best on 64 ranks with ring and tree?",
         ["one", "2 to 10", "11 to 50", "more"])
 
 # %%
@@ -642,16 +680,20 @@ settle("05-buckets", best)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# One by one: 161 times the latencies of an all-reduce. One bucket: 282 or 287 ms, because nothing is sent before the backward pass ends. In between it is best. How much, depends on the library. With ring or tree alone small buckets
-# look terrible; but nearly half of those 476 ms are the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB are best, and 4 to 25 MiB are the same to 4 ms: DistributedDataParallel's default
-# of 25 MiB lies in a flat valley. With other ranks and links another size is best; in the lab you look for it. The pass itself ends after 120 ms, so 50 ms are not hidden: the network needs 161 ms for these bytes, whatever the buckets.
+# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, they take 282 or 287 ms, because nothing is sent
+# before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree alone, small buckets look
+# terrible, although nearly half of those 476 ms are the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB are best, and 4 to
+# 25 MiB are the same to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different size is
+# best, and in the lab you look for it. The pass itself ends after 120 ms, so 50 ms are not hidden, because the network needs 161 ms for these bytes, whatever
+# the buckets.
 # </details>
 #
 # ## Compute against bytes
 #
-# Whether buckets can hide the messages depends on the machine. The backward pass of a large transformer with $P$ weights over $T$ tokens takes about $4PT$ operations on each rank, while a ring sends nearly $4P$ bytes of gradients
-# in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). If the gradients are summed in `float32` (unit 01), there are twice as many bytes, and twice as many tokens are needed. The cell takes machines of today at 40 % of their peak and 80 % of their
-# links' rates.
+# Whether buckets can hide the messages depends on the machine. The backward pass of a large transformer with $P$ weights over $T$ tokens takes about $4PT$
+# operations on each rank, while a ring sends nearly $4P$ bytes of gradients in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F
+# \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). If the gradients are summed in `float32` (unit 01), there are twice
+# as many bytes, so twice as many tokens are needed. The cell assumes that today's machines reach 40 % of their peak and 80 % of their links' rates.
 
 # %%
 from manyhands.simulate import machines
@@ -667,64 +709,72 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
           f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
 
 # %% [markdown]
-# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, which are 9890 in a node. If the GPUs of a node split each layer (unit 15), each has an eighth of the weights and sums it with its counterparts in the other nodes
-# over its share of the links. All eight work on the same tokens, so the right column counts the tokens of a node, and it is the same number. Hence splitting the layers does not change the batch that hides the gradients. With fewer tokens, or
-# with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us in NCCL's own table
-# ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, which are 9890 in a node. If the GPUs of a node split each layer (unit 15), each
+# has an eighth of the weights and sums it with its counterparts in the other nodes over its share of the links. All eight work on the same tokens, so the right
+# column counts the tokens of a node, and it is the same number. Hence, splitting the layers does not change the batch that hides the gradients. With fewer
+# tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us
+# in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
 #
-# **Use the model** to choose between ring and tree, one server and four, a larger bucket and a faster network, and to *notice* that something takes three times as long as predicted. It takes a minute to measure, and it is right about the
-# order long before it is right about the milliseconds.
+# **Use the model** to choose between ring and tree, one server and four, a larger bucket and a faster network, and to *notice* that something takes three times
+# as long as predicted. It takes a minute to measure, and it is right about the order long before it is right about the milliseconds.
 #
-# **Do not use it** to promise milliseconds, because it knows no messages that share a wire, no slow rank, no adding up, and no second latency for "ready". A library may also choose a different algorithm: NCCL does so by size and
-# wiring, while gloo takes a ring for an all-reduce of any size.
+# **Do not use it** to promise milliseconds, because it includes no messages that share a wire, no slow rank, no adding up, and no second latency for "ready". A
+# library may also choose a different algorithm. For example, NCCL chooses by size and wiring, while gloo takes a ring for an all-reduce of any size.
 
 # %% [markdown]
-# > **On GPUs.** A call returns when it is *enqueued*: a clock around it measures that, and nothing else. Call `torch.cuda.synchronize()` before each look at the clock, or use `torch.cuda.Event`s.
-# > The first collective of a group, and the first message of a pair, also pay for NCCL's set-up: warm up. NCCL's kernels run on the GPU's own processors, so what they cost shows in the computing
-# > beside them, too. For a ping-pong `send` and `recv` will do; a ring by hand needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
+# > **On GPUs.** A call returns when it is *enqueued*, so a timer around it measures nothing else. Call `torch.cuda.synchronize()` before each look at the
+# > clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
+# > kernels run on the GPU's own processors and slow down the computing next to them. For a ping-pong, `send` and `recv` are enough, but a ring by hand
+# > needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
 
 # %% [markdown]
-# **The three most common mistakes.** *Only the sending is timed:* `send` returns when the message has been handed over, and a GPU call before anything has happened. *Errors in seconds:* the largest messages decide alone, and the
-# latency is their noise. *The latency counted once:* a collective pays it in every round, $2(p-1)$ times in a ring.
+# **The three most common mistakes.** If you time *only the sending*, you miss the arrival, because `send` returns when the message has been handed over, and a
+# GPU call before anything has happened. If you fit *errors in seconds*, the largest messages decide alone, and the latency is their noise. If you count *the
+# latency once*, you forget that a collective pays it in every round, $2(p-1)$ times in a ring.
 #
 # ## What has aged
 #
-# <details><summary>Older talks and articles, and what is left of them</summary>
+# <details><summary>What older talks and articles say, and what is still true</summary>
 #
 # | older talks and articles say | today |
 # |---|---|
-# | two GPUs do 200 iterations' work in the time of 100 | if messages cost nothing. Between two they cost $n/B$ and two latencies, on many nearly $2n/B$ and $2(p-1)$ latencies; what hides them is overlap (unit 06) |
-# | with 1024 GPUs more than 20 % of the time goes into communication | the talk's own number. By the model what grows with $p$ is the number of rounds: 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks, and 39 ms on 1024. NCCL has more than a ring: trees between the nodes with chains inside them, and switches that add up (unit 04) |
-# | a parameter server in the middle, or peer to peer | the server's one link carries everything; so servers are sharded (unit 08), or there is no server |
-# | Horovod's pull request tests a *fused* all-reduce | fusion is still its heart. The buffer has doubled to 128 MB, the cycle is 1 ms in place of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)) |
+# | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and on many nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides them (unit 06). |
+# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. By the model, what grows with $p$ is the number of rounds, so 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
+# | a parameter server in the middle, or peer to peer | The server's one link carries everything, so servers are sharded (unit 08), or there is no server. |
+# | Horovod's pull request tests a *fused* all-reduce | Fusion is still its core. The buffer has doubled to 128 MB, and the cycle is 1 ms instead of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)). |
 #
 # </details>
 #
-# ## What you can say now
+# ## Summary
 #
-# * *Time a message:* warm up, there and back, half of it, the median. Relative errors in the fit, a bootstrap for the band.
-# * *Predict:* the time of a collective is the number of its rounds times the latency, plus the bytes over the busiest link divided by the bandwidth (table in *Four all-reduces*).
-# * *Two kinds of links:* two levels, each with its own numbers; fewer bytes over the slow links, and far fewer rounds. Count the links of a node.
-# * *The crossing* of ring and tree grows in proportion to $\alpha B$, and mostly with the number of ranks. However, it drops just above each power of two, where the tree gets two more rounds. For 2 and 3 ranks there is none.
-# * *The model assumes* links that do not disturb each other and one latency a round. On one machine with few cores links do, and a library that asks before it sends pays two latencies.
-# * *Buffers* save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
-# * *Compute against bytes:* a rank needs $F/B$ tokens in a step to hide its gradients.
+# * To time a message, warm up, send it there and back, halve the time, and take the median. Fit with relative errors, and use a bootstrap for the band.
+# * The time of a collective is the number of its rounds times the latency, plus the bytes over the busiest link divided by the bandwidth (table in *Four
+#   all-reduces*).
+# * With two kinds of links, two levels send fewer bytes over the slow links and take far fewer rounds. Each level has its own numbers, and the links of a node
+#   count.
+# * The crossing of ring and tree grows in proportion to $\alpha B$, and mostly with the number of ranks. However, it drops just above each power of two, where
+#   the tree gets two more rounds. For 2 and 3 ranks there is none.
+# * The model assumes links that do not disturb each other and one latency per round. On one machine with few cores links do, and a library that asks before it
+#   sends pays two latencies.
+# * Buffers save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
+# * A rank needs $F/B$ tokens in a step to hide its gradients.
 #
-# **Now the lab:** your own ping-pong, fit, band and prediction, on hidden measurements. Then unit 06 for real buckets, unit 08 for the server's link, unit 19 for 1024 ranks.
+# **Now the lab:** write your own ping-pong, fit, band and prediction, and test them on hidden measurements. Afterwards, unit 06 covers real buckets, unit 08
+# the server's link, and unit 19 predictions for 1024 ranks.
 #
-# **References.** R. Hockney 1994, *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3).
-# R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
-# P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
-# B. Efron 1979, *Bootstrap methods: another look at the jackknife*, Annals of Statistics 7(1).
-# D. Culler et al. 1993, *LogP: Towards a realistic model of parallel computation*, [PPoPP](https://doi.org/10.1145/155332.155333).
-# P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
-# A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
-# H. Mikami et al. 2018, *Massively Distributed SGD: ImageNet/ResNet-50 Training in a Flash*, [arXiv 1811.05233](https://arxiv.org/abs/1811.05233), for two levels.
-# J. Austin et al. 2025, *How to Scale Your Model*, [chapter on training](https://jax-ml.github.io/scaling-book/training/), for the tokens that hide the gradients.
-# NVIDIA, [nccl-tests: performance](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), for algbw and busbw.
-# S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
+# **References.** R. Hockney 1994, *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3). R. Thakur, R. Rabenseifner, W.
+# Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1). P. Patarasuk, X. Yuan 2009, *Bandwidth
+# optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2). B. Efron 1979, *Bootstrap methods: another look at the
+# jackknife*, Annals of Statistics 7(1). D. Culler et al. 1993, *LogP: Towards a realistic model of parallel computation*,
+# [PPoPP](https://doi.org/10.1145/155332.155333). P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*,
+# [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*,
+# [arXiv 1802.05799](https://arxiv.org/abs/1802.05799). H. Mikami et al. 2018, *Massively Distributed SGD: ImageNet/ResNet-50 Training in a Flash*,
+# [arXiv 1811.05233](https://arxiv.org/abs/1811.05233), for two levels. J. Austin et al. 2025, *How to Scale Your Model*,
+# [chapter on training](https://jax-ml.github.io/scaling-book/training/), for the tokens that hide the gradients. NVIDIA,
+# [nccl-tests: performance](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), for algbw and busbw. S. Li et al. 2020, *PyTorch Distributed:
+# Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).
 
 # %%
 if not blocked:

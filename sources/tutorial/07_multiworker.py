@@ -1,25 +1,26 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 2, "framework": "tensorflow", "title": "MultiWorkerMirroredStrategy"}
 # # 07 MultiWorkerMirroredStrategy: one model on several machines
 #
-# Two processes, each as if on a machine of its own, train one network and end with the weights of one process. At the end you can
+# In this notebook, two processes train one network as if each of them ran on its own machine, and they end with the weights that a single process computes. At
+# the end, you can
 #
-# * write `TF_CONFIG` for a layout, and say who is the chief;
-# * train on several workers with a loop of your own and with `Model.fit`, with the loss scaled right;
-# * say which worker sees which sample under each auto-shard policy;
-# * say what the other workers get when one does not come, or dies, and how the training goes on;
-# * start two workers side by side on one machine, each with half of its GPUs;
-# * say what only the chief does, and what all workers must do together.
+# * write `TF_CONFIG` for a layout of processes, and tell which process is the chief.
+# * train on several workers with a custom loop and with `Model.fit`, and scale the loss correctly.
+# * predict which worker sees which sample under each auto-shard policy.
+# * explain what the other workers get when one of them skips a collective call or dies, and how training continues.
+# * start two workers side by side on one machine, each with half of its GPUs.
+# * explain what only the chief does, and what all workers must do together.
 #
 # **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 40. **Ranks:** 2, on 2 nodes.
 
 # %% [markdown]
 # ## Two workers
 #
-# `MirroredStrategy` is one process with several devices. `MultiWorkerMirroredStrategy` is several processes, the **workers**: usually one for each machine, which drives
-# all GPUs of it. Without GPUs, a worker is one replica on its CPU.
+# `MirroredStrategy` runs one process with several devices, whereas `MultiWorkerMirroredStrategy` runs several processes, which are called **workers**. Usually,
+# each machine has one worker, which drives all of its GPUs. Without GPUs, a worker is a single replica on its CPU.
 #
-# This kernel starts two ranks, which will be the workers, and trains nothing itself. Cells that begin with `%%px` run on both; `--setup` marks what is to be run again
-# after healing.
+# This kernel starts two ranks, which become the workers, and trains nothing itself. Cells that begin with `%%px` run on both ranks, and `--setup` marks the
+# cells that are run again after healing.
 
 # %% tags=["setup"]
 import json
@@ -32,7 +33,8 @@ cluster = Cluster(nodes=2, ranks_per_node=1, framework="tensorflow")
 # %% [markdown]
 # ## TF_CONFIG, field by field
 #
-# No launcher stands above the workers. Each finds all it must know in one environment variable, a JSON text. For a chief and two workers on three machines:
+# No launcher directs the workers. Instead, each of them finds everything it needs to know in one environment variable, a JSON text. These are the texts for a
+# chief and two workers on three machines:
 
 # %%
 layout = {"chief": ["node0:2222"], "worker": ["node1:2222", "node2:2222"]}
@@ -42,28 +44,29 @@ for kind, index in [("chief", 0), ("worker", 0), ("worker", 1)]:
 # %% [markdown]
 # | field | what it says | the usual mistake |
 # |---|---|---|
-# | `cluster` | the address of each process, by kind. The **same** on all | another order, or `localhost`, on one machine: the workers wait for each other |
-# | kinds | `chief` and `worker` train; `ps` (unit 08) keeps variables; older texts say `master` for `chief` | parameter servers counted as workers |
-# | host:port | where *this* process listens; two on one host need two ports | one port for all, or a port that a colleague has too |
-# | `task.type`, `task.index` | which one I am. The index counts **within** the kind, from 0 | counted through all kinds |
+# | `cluster` | the address of each process, by kind, which must be the **same** for all processes | a different order, or `localhost`, on one of the machines, so that the workers wait for each other |
+# | kinds | `chief` and `worker` train, whereas `ps` (unit 08) stores variables; older texts call the chief `master` | parameter servers are counted as workers |
+# | host:port | where *this* process listens; two processes on one host need two ports | all processes have the same port, or a colleague is using the port |
+# | `task.type`, `task.index` | which process this one is; the index counts **within** the kind, from 0 | the index counts through all kinds |
 #
-# **The chief** does what must be done once: it keeps checkpoints and logs. If there is no process of that kind, worker 0 is the chief. It trains like all others.
+# **The chief** does what must be done only once, such as keeping checkpoints and logs. If there is no process of that kind, worker 0 is the chief. It also
+# trains like all other workers.
 #
-# Our ranks tell each other their addresses, with a free port on each host. Then each writes its own `TF_CONFIG`.
+# Our ranks exchange their addresses, with a free port on each host. Then each writes its own `TF_CONFIG`.
 
 # %% tags=["setup"]
 # %%px --setup
 import json
 import os
 
-# Model.fit with this strategy needs tf_keras (Keras 2)
+# because Model.fit with this strategy needs tf_keras (Keras 2)
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf
 from manyhands import track
 from manyhands.cluster.addresses import exchange
 
 tf.get_logger().setLevel("ERROR")
-# ["host:port", "host:port"], the same on both
+# ["host:port", "host:port"], the same on both ranks
 rank, workers = int(os.environ["RANK"]), exchange()
 os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers},
                                       "task": {"type": "worker", "index": rank}})
@@ -76,7 +79,7 @@ print(f"{told.task_type} {told.task_id} of {told.cluster_spec().num_tasks('worke
 # %% [markdown]
 # ## First of all, the strategy
 #
-# The constructor starts a server in each worker and waits until all are there. That must come before any other operation:
+# The constructor of the strategy starts a server in each worker and waits until all workers are connected. It must run before any other operation:
 
 # %%
 # %%px
@@ -87,7 +90,7 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# There is no way back in such a process. In a script, move the line up. Here, take new processes:
+# In such a process, it is too late to create the strategy. In a script, you would move that line up. In this notebook, however, we need new processes:
 
 # %%
 cluster.heal()
@@ -95,7 +98,7 @@ cluster.heal()
 # %% tags=["setup"]
 # %%px --setup
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
-tf.keras.backend.set_floatx("float64")  # Keras' own numbers too
+tf.keras.backend.set_floatx("float64")  # for Keras' own numbers, too
 
 # %%
 # %%px
@@ -103,12 +106,12 @@ print(f"{strategy.num_replicas_in_sync} replicas, {len(strategy.extended.worker_
       f"of them here; the class is called {type(strategy).__name__}")
 
 # %% [markdown]
-# `CollectiveAllReduceStrategy` was its name in TensorFlow 1, and still is inside.
+# In TensorFlow 1, the strategy was called `CollectiveAllReduceStrategy`, and internally it still has that name.
 #
 # ## One program, run by both
 #
-# Every worker runs the same program. `strategy.run` calls a function on the worker's *own* replicas only; `strategy.reduce` sums over *all* of them, and is a call
-# that all workers must make.
+# Every worker runs the same program. While `strategy.run` calls a function on the worker's *own* replicas only, `strategy.reduce` sums over the replicas of
+# *all* workers, so all workers must call it.
 
 # %%
 # %%px
@@ -119,11 +122,11 @@ def total(x):
 print(f"mine {[rank + 1, 10]}, sum {total(tf.constant([rank + 1, 10])).numpy().tolist()}")
 
 # %% [markdown]
-# **Predict.** Each worker makes a variable, from its own number. What does worker 1 hold?
+# **Predict.** Each worker creates a variable from its own number. What does worker 1 hold?
 
 # %%
 predict("07-variable",
-        "Each worker makes a variable from [rank, 7 + rank]. What does worker 1 hold?",
+        "Each worker creates a variable from [rank, 7 + rank]. What does worker 1 hold?",
         ["[0, 7]", "[0, 8]", "[1, 8]", "[1, 15]"])
 
 # %%
@@ -138,28 +141,28 @@ settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A variable made in the scope starts everywhere with the chief's value. So all workers start from the same weights, whatever their random numbers. Nothing else is brought
-# together: a Python list, a NumPy array or the order of a shuffle is each worker's own.
+# A variable that is created in the scope starts with the chief's value on every worker. All workers therefore start from the same weights, even if their random
+# numbers differ. Nothing else is synchronised, so a Python list, a NumPy array or the order of a shuffle can be different on each worker.
 # </details>
 #
-# ## Who sees which sample
+# ## Which worker sees which sample
 #
-# You give the dataset of the *whole* job, batched by the **global** batch. Each worker makes the same dataset, and `experimental_distribute_dataset` keeps a part of it.
-# Which part, says the **auto-shard policy**:
+# You provide the dataset of the *whole* job, batched by the **global** batch size. Each worker creates the same dataset, and `experimental_distribute_dataset`
+# keeps a part of it. The **auto-shard policy** decides which part that is:
 #
-# * `DATA`: each batch is cut into one piece for each replica; a worker reads all, and keeps its own.
-# * `FILE`: worker i reads the files i, i + n, i + 2n, ... and nothing else.
-# * `OFF`: nobody cuts anything.
-# * `AUTO`, the default: `FILE` if the data is read from files, else `DATA`.
+# * `DATA` splits each batch into one piece for each replica. A worker reads all of the data and keeps its own pieces.
+# * `FILE` lets worker i of n read the files i, i + n, i + 2n, ... and nothing else.
+# * `OFF` splits nothing, so that every worker gets all batches.
+# * `AUTO`, the default, means `FILE` if the data is read from files, and `DATA` otherwise.
 #
-# Twelve samples, in memory and in four files of 5, 2, 3 and 2; global batch 4.
+# We take twelve samples, in memory and in four files of 5, 2, 3 and 2 samples, with a global batch of 4.
 
 # %% tags=["setup"]
 # %%px --setup
 policies = tf.data.experimental.AutoShardPolicy
 
 def seen(dataset, policy):
-    """The batches of this worker, step by step."""
+    """Return the batches of this worker, step by step."""
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = policy
     batches = strategy.experimental_distribute_dataset(dataset.batch(4).with_options(
@@ -180,15 +183,17 @@ in_files = tf.data.TextLineDataset(files).map(lambda line: tf.strings.to_number(
 in_memory = tf.data.Dataset.range(12)
 
 # %% [markdown]
-# **Predict.** Under which policy does an epoch have twice as many steps? Under which does a worker sit idle in some steps? And if each worker mixes the data in an order of
-# its own, does an epoch still have each sample once?
+# **Predict.** Under which policy does an epoch have twice as many steps? Under which policy is a worker idle in some steps? And if each worker shuffles the
+# data in its own order, does an epoch still contain each sample exactly once?
 
 # %%
 predict("07-steps", "Under which policy does an epoch have the most steps?",
         ["DATA", "FILE", "OFF"])
-predict("07-idle", "Under which policy does a worker sit idle in some steps?",
+predict("07-idle", "Under which policy is a worker idle in some steps?",
         ["DATA", "FILE", "OFF"])
-predict("07-once", "Each worker mixes by itself: is each sample there once?", ["yes", "no"])
+predict("07-once",
+        "Each worker shuffles in its own order. Does an epoch have each sample once?",
+        ["yes", "no"])
 
 # %%
 # %%px
@@ -219,23 +224,27 @@ settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * `DATA`: in step 1 the workers have 0 to 3 together, the same batch that one process would have. So training is the same.
-# * `FILE`: each sample once, but step 3 is 4 and 7 of worker 0, and nothing of worker 1: its files are at an end, and it goes on with empty batches, since all must take
-#   the same number of steps. Have many files, of equal size.
-# * `OFF`: every worker goes through all data: six steps, each with two samples, counted twice. Right only if your own dataset differs from worker to worker.
-# * Mixed by each worker in its own order, the pieces no longer fit together: some samples twice, some never, and no error. Give `shuffle` the same `seed` on all.
+# * `DATA`: in step 1, the workers together have the samples 0 to 3, which is the batch that a single process would have. Training is therefore the same, too.
+# * `FILE`: each sample appears once, but in step 3 worker 0 has samples 4 and 7 while worker 1 has none. Worker 1 has reached the end of its files and
+#   continues with empty batches, because all workers must take the same number of steps. You should therefore have many files of equal size.
+# * `OFF`: every worker goes through all of the data in six steps of two samples, so each sample counts twice. This is right only if your own dataset differs
+#   from worker to worker.
+# * *DATA, each mixes by itself*: because each worker shuffles in its own order, the pieces no longer fit together. Some samples appear twice and others never,
+#   but there is no error. To prevent this, give `shuffle` the same `seed` on all workers, as in *DATA, all mix alike*.
 # </details>
 #
-# `AUTO` has a trap. If the data is read from files, and there are fewer files than workers, it does *not* go over to `DATA`, although the documentation says so: in
-# TensorFlow 2.21 worker 0 raises `InvalidArgumentError`, and the others wait or get nothing. One file and two workers: choose `DATA`.
+# `AUTO` has a trap. If the data is read from files, and there are fewer files than workers, it does *not* switch to `DATA`, although the documentation says so.
+# In TensorFlow 2.21, worker 0 raises `InvalidArgumentError` instead, while the others wait or get nothing. If you have one file and two workers, choose `DATA`.
 #
-# With `strategy.distribute_datasets_from_function` you shard, mix and batch by yourself, by the batch of *one replica*: exercise 5 of the lab. If reading and preparing the data is what limits the training, have many more files than workers, or move the preparation to
-# other machines ([tf.data service](https://www.tensorflow.org/api_docs/python/tf/data/experimental/service), not run here).
+# With `strategy.distribute_datasets_from_function`, you shard, shuffle and batch the data yourself, using the batch size of *one replica* (exercise 5 of the
+# lab). If reading and preparing the data limits training, have many more files than workers, or move the preparation to other machines
+# ([tf.data service](https://www.tensorflow.org/api_docs/python/tf/data/experimental/service), not run here).
 #
 # ## Scale the loss
 #
-# The task of this track: 60 steps with 250 rows on the digits, everything in `float64`; the reference is one process without a framework. Each worker has 125 rows of each batch.
-# Gradients are summed over the workers, so each must divide by the *global* batch; and the penalty, which belongs to no row, must count once.
+# We train the network of this track for 60 steps with 250 rows of digits, with everything in `float64`. The reference is a single process without a framework.
+# Each worker has 125 rows of each batch. Since gradients are summed over the workers, each worker must divide by the *global* batch size. The penalty, however,
+# belongs to no row and must count once.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -262,10 +271,10 @@ def make_step(model, optimizer, mean):
             penalty = (track.DECAY
                        * tf.add_n([tf.nn.l2_loss(weight)
                                    for weight in model.trainable_variables]))
-            # divides by the number of replicas
+            # the second term is divided by the number of replicas
             part = mean(each) + tf.nn.scale_regularization_loss(penalty)
         gradients = tape.gradient(part, model.trainable_variables)
-        # sums over the workers
+        # `apply_gradients` sums over the workers
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return part
 
@@ -285,13 +294,14 @@ def train(mean, rate=track.RATE):
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
-# The usual mistake is `tf.reduce_mean` over the worker's own rows. Two such means are added up, so the gradient of the data is twice as large as it should be.
+# The usual mistake is `tf.reduce_mean` over the worker's own rows. Because two such means are added up, the gradient of the data is twice as large as it should
+# be.
 #
-# **Predict.** Someone notices this and halves the learning rate. Are the weights at the end the weights of one process again?
+# **Predict.** Suppose that you notice this and halve the learning rate. Do the weights at the end equal the weights of a single process again?
 
 # %%
 predict("07-half-rate",
-        "Two workers, reduce_mean and a penalty: does half the rate repair the weights?",
+        "Two workers use reduce_mean and a penalty. Does half the rate repair the weights?",
         ["yes", "no"])
 
 # %%
@@ -314,14 +324,15 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The mean makes the gradient of the data twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate repairs the one and makes the other half as strong. With Adam, halving the rate
-# is wrong in a different way: Adam divides by the size of the gradient, so a factor of two hardly changes its steps, and half the rate makes them half as long. On eight workers the factor is eight.
+# The mean makes the gradient of the data twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate therefore repairs the
+# former and makes the latter half as strong. With Adam, halving the rate is wrong for a different reason. Since Adam divides by the size of the gradient, a
+# factor of two hardly changes its steps, and half the rate makes them half as large. On eight workers, the factor is eight.
 # </details>
 #
 # ## Model.fit
 #
-# `fit` scales, sums and shards by itself. Its batch is the global batch too. Each worker's loss is the mean of its own rows, divided by the number of replicas: right if all have
-# equally many.
+# `Model.fit` scales the loss, sums the gradients and shards the data by itself. Its batch is the global batch, too. Each worker's loss is the mean over its own
+# rows, divided by the number of replicas, which is right if all replicas have the same number of rows.
 
 # %%
 # %%px
@@ -340,13 +351,14 @@ print(f"mean loss of an epoch: {history.history['loss'][0]:.4f} to "
 print(track.table("07", cluster.pull("far")[0]))
 
 # %% [markdown]
-# Equal to 1e-12: the workers add the same numbers in another order. That needs `set_floatx("float64")`, too. Without it Keras builds the whole network in
-# `float32`, and the weights end 2e-7 apart. To make only the layers `float64` is not enough: Keras keeps the factor of the penalty, 0.005, in `float32`, off by 2e-8 of its value.
+# The weights agree to 1e-12 rather than to the last bit, because the workers add the same numbers in a different order. This agreement also requires
+# `set_floatx("float64")`. Without it, Keras builds the whole network in `float32`, and the weights end 2e-7 apart. It is not enough to make only the layers
+# `float64`, because Keras keeps the factor of the penalty, 0.005, in `float32`, with a relative error of 2e-8.
 #
-# ## What the chief does, and what all must do
+# ## What the chief does, and what all workers must do
 #
-# Some variables are not mirrored: each worker has its own *part*, and whoever reads them sums or averages over all. Metrics are such, and the mean of a batch norm. Here each
-# worker counts something of its own, and both write a checkpoint:
+# Some variables are not mirrored. Instead, each worker has its own *part* of the variable, and reading it sums or averages the parts of all workers. Metrics
+# are such variables, and so is the mean of a batch norm. In the next cell, each worker sets its part of a count, and both write a checkpoint.
 
 # %%
 # %%px
@@ -356,27 +368,29 @@ with strategy.scope():
                         aggregation=tf.VariableAggregation.SUM)
 part = strategy.experimental_local_results(count)[0]
 part.assign(100 + rank)
-# each worker has a folder of its own
+# each worker has its own folder
 path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], "checkpoint")
 tf.train.Checkpoint(count=count).write(path)
 print(f"my part {part.numpy()}, in the file "
       f"{tf.train.load_variable(path, 'count/.ATTRIBUTES/VARIABLE_VALUE')}")
 
 # %% [markdown]
-# To write is to read, and to read is an all-reduce. So:
+# The file contains the sum of both parts, because writing means reading, and reading is an all-reduce. This decides who does what:
 #
-# | | who |
+# | what | who |
 # |---|---|
 # | `model.save`, `checkpoint.write`, `model.evaluate`, reading a metric | **all** workers, in the same order |
-# | the file that stays | the **chief**; the others write into a folder that is thrown away |
+# | the file that is kept | the **chief**; the others write into a folder that is deleted afterwards |
 # | TensorBoard, prints, a table of results | the chief |
-# | callbacks of `fit`: `ModelCheckpoint`, `BackupAndRestore` | give them to all; they know what to do |
+# | callbacks of `fit`: `ModelCheckpoint`, `BackupAndRestore` | all workers; the callbacks know what each worker must do |
 #
-# `if chief: model.save(...)` looks right and hangs: the chief waits for parts that nobody sends. In a network without such variables it may even work, until someone adds a metric.
+# Although `if chief: model.save(...)` looks right, it hangs, because the chief waits for parts that no other worker sends. In a network without such variables
+# it may even work, until someone adds a metric.
 #
-# ## When a worker does not come
+# ## When a worker skips a collective call
 #
-# A collective call waits for all. By default it waits as long as the others live. `CommunicationOptions` sets a limit, for the strategy or for one call:
+# A collective call waits for all workers. By default, it waits as long as the others are alive. `CommunicationOptions` sets a time limit for the strategy or
+# for a single call:
 
 # %%
 # %%px
@@ -387,9 +401,9 @@ def summed(x):
     return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce(
         "SUM", tf.identity(x), options=limited))
 
-# TensorFlow's own lines about it have the time in them
+# hides TensorFlow's own messages about it, because they contain the time
 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-if rank == 0:  # worker 1 goes its own way
+if rank == 0:  # worker 1 does not call it
     for attempt in (1, 2):
         try:
             summed(tf.constant(1.0))
@@ -397,34 +411,36 @@ if rank == 0:  # worker 1 goes its own way
             print(f"attempt {attempt}: {type(error).__name__}")
 
 # %% [markdown]
-# After the first failure *all* collective calls of this process are aborted: the second attempt fails at once. As before, only new processes help.
+# After the first failure, *all* collective calls of this process are aborted, so the second attempt fails immediately. As before, only new processes help.
 
 # %%
 cluster.heal()
 
 # %% [markdown]
-# The time-out is for debugging: TensorFlow starts a thread for each collective call that has one. The other options are hints, too: `implementation` is `RING` (TensorFlow's own), `NCCL` or `AUTO`, which picks;
-# `bytes_per_pack` cuts the gradients into packs of that size, so that updates can begin while others travel (in `MultiWorkerMirroredStrategy(communication_options=...)`).
+# The timeout is for debugging, because TensorFlow starts a thread for each collective call that has one. The other options are only hints. `implementation` is
+# `RING` (TensorFlow's own), `NCCL` or `AUTO`, which lets TensorFlow choose. `bytes_per_pack` splits the gradients into packs of that size, so that updates can
+# begin while other packs are still on their way (in `MultiWorkerMirroredStrategy(communication_options=...)`).
 
 # %% [markdown]
-# > **On GPUs.** A worker drives all GPUs of its machine: `num_replicas_in_sync` counts GPUs, and the global batch is cut for all of them. `NCCL` is taken for the all-reduce between GPUs only;
-# > all-reduce on CPUs, all-gather and broadcast go by `RING` all the same. A step returns before the GPUs have finished: fetch a number of its result, `float(step(batch))`, before you
-# > read the clock.
+# > **On GPUs.** A worker drives all GPUs of its machine, so `num_replicas_in_sync` counts GPUs, and the global batch is split over all of them. `NCCL` is used
+# > only for the all-reduce between GPUs, whereas an all-reduce on CPUs, an all-gather and a broadcast use `RING` in any case. Since a step returns before the
+# > GPUs have finished, fetch a number of its result with `float(step(batch))` before you read the clock.
 
 # %% [markdown]
 # ## When a worker dies
 #
-# Now as one does it outside a notebook: a script, [scripts/07_train.py](scripts/07_train.py), and two processes that differ in nothing but `TF_CONFIG`. It is the training above with
-# `Model.fit` and the callback `BackupAndRestore`, which saves after each epoch. We kill the chief when epoch 4 begins.
+# Outside a notebook, you would use a script, [scripts/07_train.py](scripts/07_train.py), and two processes that differ only in their `TF_CONFIG`. The script
+# trains the same network as above with `Model.fit` and the callback `BackupAndRestore`, which saves after each epoch. We kill the chief when epoch 4 begins.
 #
-# **Predict.** What does worker 1 get: nothing, an error, or does it go on alone? (The next cell shows nothing for up to a minute: two new processes import TensorFlow.)
+# **Predict.** Does worker 1 wait, does it get an error, or does it continue alone? (The next cell shows nothing for up to a minute, because two new processes
+# import TensorFlow.)
 
 # %%
 predict("07-killed", "The chief is killed. What does worker 1 do?",
         ["it waits", "it ends with an error", "it goes on alone"])
 
 # %%
-folder = tempfile.TemporaryDirectory(prefix="manyhands-")  # one that all workers see
+folder = tempfile.TemporaryDirectory(prefix="manyhands-")  # visible to all workers
 
 def start(*options):
     run = cluster.launch("scripts/07_train.py", folder.name, *options, with_="tf_config",
@@ -443,23 +459,26 @@ settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
     [*run.returncodes.values()][1], "it ends with an error"))
 
 # %% [markdown]
-# It gets an error and cannot go on: the group has lost a member. That is the chief's death, which worker 1 notices at once, because the connection breaks. If a worker dies that nobody is
-# just receiving from, the others hear of it when its heartbeats stay away: after about ten seconds, `UnavailableError` too. There is no training with a worker less (unit 18 has systems
-# that can). Start **all** again, with the same command:
+# Worker 1 gets an error and cannot continue, because the group has lost a member. It notices this immediately, since the connection to the chief breaks. If,
+# however, the worker that dies is one from which no other worker is receiving at that moment, the others notice only that its heartbeats stop, and get an
+# `UnavailableError` after about ten seconds. Training cannot continue with one worker fewer (unit 18 has systems that can). Start **all** workers again with
+# the same command:
 
 # %%
 run = start()
 folder.cleanup()
 
 # %% [markdown]
-# Epochs 0 to 3 were not done again, and the weights equal the weights that a single process computes without an interruption. `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. A machine that is
-# taken back with a warning can save at the warning. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its documentation says that it works
-# on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each step through its `run`. Neither of the two was run here.
+# Epochs 0 to 3 were not repeated, and the weights equal the weights that a single process computes without an interruption.
+# `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. If a machine is taken away with a warning, it can save when the
+# warning arrives. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its
+# documentation says that it works on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each
+# step through its `run`. Neither of the two was run here.
 #
 # ## Two launchers side by side
 #
-# To try two workers you do not need two machines. A shell script can start both on one machine and give each of them half of the GPUs, so that the machine looks like two nodes. This is the main part of
-# [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
+# You do not need two machines to try two workers. A shell script can start both on one machine and give each of them half of the GPUs, so that the machine
+# looks like two nodes. This is the main part of [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
 #
 # ```bash
 # worker() {                                                   # worker INDEX GPUS
@@ -474,7 +493,8 @@ folder.cleanup()
 # wait -n && wait $first && wait $second                       # until both have ended, or until one has failed
 # ```
 #
-# Inside each worker, the visible GPUs are numbered from 0. The script also takes two free ports. Its last lines matter if a worker fails before it has met the other one, for example at an import. The other worker would then wait in the background and keep its GPUs.
+# Inside each worker, the visible GPUs are numbered from 0. The script also chooses two free ports. Its last lines matter if a worker fails before it has met
+# the other one, for example during an import. Otherwise, the other worker would wait in the background and keep its GPUs.
 
 # %%
 import os
@@ -482,7 +502,7 @@ import subprocess
 import sys
 
 folder = tempfile.TemporaryDirectory(prefix="manyhands-")
-# so that `python` in the script is this kernel's
+# so that `python` in the script is this kernel's Python
 path = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"
 done = subprocess.run(["timeout", "300", "bash", "scripts/07_halves.sh", folder.name],
                       text=True, capture_output=True, env={**os.environ, "PATH": path})
@@ -491,15 +511,17 @@ print(*sorted(line for line in done.stdout.splitlines() if line.startswith("work
 folder.cleanup()
 
 # %% [markdown]
-# For a training run on one machine, `MirroredStrategy` (unit 02) does the same in one process. Two workers side by side are for trying out what will run on two machines. In PyTorch, the two lines of the script are two
-# `torchrun --nnodes 2 --node-rank 0` (and `1`) `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, again with `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
+# On one machine, `MirroredStrategy` (unit 02) does the same in one process. Two workers side by side are for trying out what will run on two machines. In
+# PyTorch, the two lines of the script become two `torchrun --nnodes 2 --node-rank 0` (and `1`)
+# `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, again with `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #
-# On a real cluster, something must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does it from what Slurm knows: the nodes of the job, and
-# `SLURM_PROCID`. (`tf.distribute.cluster_resolver` has resolvers for Slurm and Kubernetes, too.)
+# On a real cluster, some program must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does this from the job's list of
+# nodes and `SLURM_PROCID`, which Slurm provides. (`tf.distribute.cluster_resolver` also has resolvers for Slurm and Kubernetes.)
 #
 # ## What it costs
 #
-# In each step an all-reduce of all gradients, $2 (p - 1) / p$ of their bytes from each worker (unit 04), over the network. Measured here, median of 30 steps:
+# In each step, the workers exchange all gradients over the network in an all-reduce, and each of the $p$ workers sends $2 (p - 1) / p$ of their bytes (unit
+# 04). The next cell measures the median time of 30 steps:
 
 # %% tags=["measured"]
 # %%px
@@ -509,7 +531,7 @@ def median_ms(step, batch):
     taken = []
     for _ in range(30):
         begin = perf_counter()
-        # fetches the result: a GPU may still compute when the call returns
+        # fetches the result, because a GPU may still compute when the call returns
         float(step(batch))
         taken.append((perf_counter() - begin) * 1e3)
     return sorted(taken)[15]
@@ -523,15 +545,18 @@ print(f"a step on two workers: "
       f"ms")
 
 # %% [markdown]
-# **Use it** when a model fits on one device, training on one machine takes too long, and you are at home in TensorFlow. The code is that of `MirroredStrategy`; only `TF_CONFIG` is new.
+# **Use it** when a model fits on one device, training on one machine takes too long, and you are familiar with TensorFlow. The code is the same as for
+# `MirroredStrategy`, and only `TF_CONFIG` is new.
 #
-# **Do not use it** when one machine is enough (`MirroredStrategy` needs no network); when machines come and go (unit 18), or differ in speed, since the slowest one sets the pace (units 08
-# and 09); or when the model does not fit on one device (units 12 to 16). For new work in PyTorch, take DDP (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
+# **Do not use it** when one machine is enough, because `MirroredStrategy` needs no network. It does not suit machines that come and go (unit 18) or differ in
+# speed, since the slowest one sets the pace (units 08 and 09), nor models that do not fit on one device (units 12 to 16). For new work in PyTorch, use DDP
+# instead (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024).
 #
-# **The three most common mistakes.** A `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds: at best one worker raises `ValueError` (its
-# `task_id` exceeds the maximum), and the others wait without a word. A loss divided by the number of the worker's own rows. Something that only one worker does: an order of the data of its
-# own, or a checkpoint that only the chief writes. You meet all of them in the lab.
+# **The three most common mistakes.** The first is a `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds. At best, one worker
+# raises `ValueError` (its `task_id` exceeds the maximum), while the others wait silently. The second is a loss that is divided by the number of the worker's
+# own rows. The third is something that only one worker does, for example shuffling the data in its own order, or writing a checkpoint on the chief alone. You
+# will meet all of them in the lab.
 #
 # ## What has aged
 #
@@ -539,24 +564,27 @@ print(f"a step on two workers: "
 #
 # | slides and articles of 2018 to 2021 say | today |
 # |---|---|
-# | `tf.contrib.distribute.CollectiveAllReduceStrategy` for several nodes | `tf.distribute.MultiWorkerMirroredStrategy`; `tf.contrib` ended with TensorFlow 1 |
-# | `tf.keras` cannot train on several nodes: turn the model into an Estimator | the other way round: Estimator is gone (2.16), `fit` does it |
-# | `"master"` in `TF_CONFIG` | `"chief"`; a `master` is not known to this strategy |
-# | with Keras, `fit` works as it is | with Keras 2. Since 2.16 `tf.keras` is Keras 3, whose `fit` fails here: `TF_USE_LEGACY_KERAS=1` and `tf_keras` |
-# | ports 12345 and 23456 in the script | two people on one machine get in each other's way. Take ports that are free |
-# | make the strategy before other operations; split the GPUs of one machine with `CUDA_VISIBLE_DEVICES` | both hold |
-# | `CollectiveCommunication.RING` | `CommunicationOptions(implementation=CommunicationImplementation.RING)` |
+# | `tf.contrib.distribute.CollectiveAllReduceStrategy` is for several nodes | it is called `tf.distribute.MultiWorkerMirroredStrategy`, since `tf.contrib` ended with TensorFlow 1 |
+# | `tf.keras` cannot train on several nodes, so turn the model into an Estimator | the opposite is true, because Estimator was removed (2.16) and `fit` trains on several nodes |
+# | `TF_CONFIG` has a `"master"` | it has a `"chief"`, because this strategy does not know a `master` |
+# | with Keras, `fit` works without further settings | it does so with Keras 2, but since 2.16 `tf.keras` is Keras 3, whose `fit` fails here; use `TF_USE_LEGACY_KERAS=1` and `tf_keras` |
+# | the script uses ports 12345 and 23456 | two people on one machine would get in each other's way, so take ports that are free |
+# | create the strategy before other operations, and split the GPUs of one machine with `CUDA_VISIBLE_DEVICES` | both still hold |
+# | use `CollectiveCommunication.RING` | `CommunicationOptions(implementation=CommunicationImplementation.RING)` |
 # </details>
 #
-# ## What you can say now
+# ## Summary
 #
-# * *TF_CONFIG* lists all addresses by kind, the same on all, and says which one I am; the chief, or else worker 0, does what is done once.
-# * *Strategy first.* Then one program for all: variables start with the chief's values, gradients are summed, losses are divided by the global batch.
-# * *DATA* cuts each batch, *FILE* deals files, *OFF* gives all to everybody; a shuffle needs one seed.
-# * *A worker that does not come* is waited for, up to a time-out; *one that dies* ends the training of all. Start again, from the backup.
-# * *All* write checkpoints, the *chief's* stays.
+# * *TF_CONFIG* lists all addresses by kind, equally for all processes, and tells each process which one it is. The chief, or else worker 0, does what must be
+#   done once.
+# * *The strategy comes first.* Then all workers run one program, in which variables start with the chief's values, gradients are summed, and losses are divided
+#   by the global batch size.
+# * *DATA* splits each batch, *FILE* distributes files, and *OFF* gives everything to every worker. A shuffle needs the same seed on all workers.
+# * *A worker that skips a collective call* makes the others wait, unless there is a timeout. *A worker that dies* ends training for all, and you start all of
+#   them again from the backup.
+# * *All* workers write checkpoints, but only the *chief's* is kept.
 #
-# **Now the lab:** write what the strategy leaves to you. Then unit 08 for servers that keep the variables.
+# **Now the lab:** you write what the strategy leaves to you. After that, unit 08 shows servers that store the variables.
 #
 # **References.** P. Patarasuk and X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*,
 # [doi:10.1016/j.jpdc.2008.09.002](https://doi.org/10.1016/j.jpdc.2008.09.002) · TensorFlow tutorials,

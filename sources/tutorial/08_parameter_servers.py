@@ -1,30 +1,31 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 6, "framework": "torch, tensorflow", "title": "Parameter servers"}
 # # 08 Parameter servers
 #
-# Some processes keep the weights, others compute gradients. So the first large deep networks were trained (Dean et al. 2012), and so are models whose tables fit on no single machine.
-# At the end you can
+# With parameter servers, some processes store the weights while others compute gradients. The first large deep networks were trained in this way (Dean et al.
+# 2012), and models whose tables fit on no single machine still are today. At the end, you can
 #
-# * write a parameter server from `send` and `recv`: push and pull, synchronous and asynchronous;
-# * say which of the two ends with the weights of one process, and why the other does not;
-# * predict the bytes on a server's link, and say when more servers help and when they do not;
-# * cut variables such that no server gets more than its part;
-# * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and go on;
-# * say what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
+# * write a parameter server from `send` and `recv`, with push and pull, in a synchronous and an asynchronous version.
+# * explain which of the two ends with the weights of a single process, and why the other does not.
+# * predict the bytes on a server's link, and explain when more servers help and when they do not.
+# * split variables so that no server gets more than its share.
+# * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and continue.
+# * explain what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
 #
-# **Before:** unit 01. Unit 04 helps. **Minutes:** 40. **Ranks:** 6, and TensorFlow's own processes.
+# **Before:** unit 01 (unit 04 helps). **Minutes:** 40. **Ranks:** 6, and TensorFlow's own processes.
 
 # %% [markdown]
 # ## Roles
 #
 # | role | what it does |
 # |---|---|
-# | **server** (`ps`) | keeps the newest weights, or a part of them; takes gradients in, changes the weights, hands them out |
-# | **worker** | has a part of the data; **pulls** weights, computes a gradient, **pushes** it |
-# | **chief**, once called master | in old systems a worker that also starts, saves and logs; in TensorFlow today the process that has the program, and gives the others work |
+# | **server** (`ps`) | stores the newest weights, or a part of them; receives gradients, changes the weights, and sends them out |
+# | **worker** | has a part of the data; **pulls** weights, computes a gradient, and **pushes** it |
+# | **chief**, formerly called master | in old systems, a worker that also starts, saves and logs; in TensorFlow today, the process that has the program and gives work to the others |
 #
-# All processes run one script, which branches by its role. So do our cells. Six ranks: 0 and 1 are servers, 2 to 5 are workers.
+# All processes run one script, which branches by its role, and so do our cells. Of the six ranks, 0 and 1 are servers, and 2 to 5 are workers.
 #
-# A server keeps its weights in the memory of a CPU, and will take messages from whoever comes first. NCCL refuses that, so all pushes and pulls go over a group of gloo's, `wires`.
+# A server keeps its weights in CPU memory, and it must accept a message from whichever worker sends first. Since NCCL refuses that, all pushes and pulls use a
+# gloo group, `wires`.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track
@@ -46,25 +47,25 @@ from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-# workers compute on it
+# workers compute on this device
 rank, device = dist.get_rank(), torch.device(os.environ["MANYHANDS_DEVICE"])
 wires = dist.new_group(backend="gloo")
-groups = {p: dist.new_group(range(2, 2 + p)) for p in (2, 3, 4)}  # of workers only
-far = behind = 0.0  # distances from one process, which the workers will fill in
+groups = {p: dist.new_group(range(2, 2 + p)) for p in (2, 3, 4)}  # contain only workers
+far = behind = 0.0  # distances from a single process, which the workers fill in
 
 # %% [markdown]
 # ## Push and pull
 #
-# Whole numbers first, so that we can add up ourselves. Server 0 keeps two weights, 100 and 200. Each worker pushes its own rank as the gradient of both. The server takes in
-# all pushes, subtracts them, and hands the weights out.
+# We begin with whole numbers, so that we can check the sums ourselves. Server 0 keeps two weights, 100 and 200. Each worker pushes its own rank as the gradient
+# of both weights. The server receives all pushes, subtracts them, and sends the weights back.
 #
-# **Predict.** What does worker 2 have at the end, and what has worker 5?
+# **Predict.** Which weights does worker 2 have at the end, and which does worker 5 have?
 
 # %%
 predict("08-pull",
-        "Workers 2 to 5 push their rank to a weight of 100. What does worker 2 have?")
+        "Workers 2 to 5 push their rank to a weight of 100. What does worker 2 pull?")
 predict("08-pull-5",
-        "Workers 2 to 5 push their rank to a weight of 100. What does worker 5 have?")
+        "Workers 2 to 5 push their rank to a weight of 100. What does worker 5 pull?")
 
 # %%
 # %%px
@@ -86,13 +87,13 @@ settle("08-pull", lambda: cluster.pull("w.tolist()")[2][0])
 settle("08-pull-5", lambda: cluster.pull("w.tolist()")[5][0])
 
 # %% [markdown]
-# All workers have the same: 100 - (2 + 3 + 4 + 5) and 200 - (2 + 3 + 4 + 5). The server waited for all four pushes before it gave an answer. That makes it **synchronous**. Rank 1 had
-# nothing to do.
+# All workers have the same weights, namely 100 - (2 + 3 + 4 + 5) and 200 - (2 + 3 + 4 + 5). The server is **synchronous**, because it waited for all four
+# pushes before it answered. Rank 1 had nothing to do.
 #
 # ## A synchronous server
 #
-# Now the network of this track: 2410 weights, 60 steps with 250 rows of digits (`manyhands.track`). We lay all weights end to end, in one vector; a server keeps a slice of it. With
-# several servers a worker cuts its gradient in slices, one for each.
+# We now train the network of this track, with 2410 weights and 60 steps of 250 rows of digits (`manyhands.track`). All weights are laid end to end in one
+# vector, and a server keeps a slice of it. If there are several servers, a worker splits its gradient into slices, one for each server.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -102,11 +103,11 @@ def received(like, src):
     return came
 
 def serve(w, workers, steps):
-    """A synchronous server: it keeps w, and nobody gets an answer before all have
-    pushed."""
+    """Run a synchronous server. It keeps w, and it answers no worker before all of them
+    have pushed."""
     for _ in range(steps):
         total = sum(received(w, worker) for worker in workers)
-        w -= track.RATE * (total + track.DECAY * w)  # the weight decay: once in a step
+        w -= track.RATE * (total + track.DECAY * w)  # the weight decay, once in a step
         for worker in workers:
             dist.send(w, dst=worker, group=wires)
 
@@ -115,14 +116,14 @@ def serve(w, workers, steps):
 x, y = (torch.from_numpy(array).to(device) for array in track.data())
 
 def gradient_of(model, batch, mine):
-    """The gradient of this worker's part of the mean loss, as one vector in the memory of
-    the CPU."""
+    """Return the gradient of this worker's part of the mean loss, as one vector in CPU
+    memory."""
     loss = (cross_entropy(model(x[batch][mine]), y[batch][mine], reduction="sum")
             / track.ROWS)
     return parameters_to_vector(torch.autograd.grad(loss, list(model.parameters()))).cpu()
 
 def work(servers, workers, cuts, steps):
-    """A worker: gradient, push, pull, again and again."""
+    """Run a worker, which computes a gradient, pushes and pulls in each step."""
     model, mine = (track.network(device), shard(track.ROWS, workers.index(rank),
                                                 len(workers)))
     for step in range(steps):
@@ -134,18 +135,18 @@ def work(servers, workers, cuts, steps):
     return model
 
 # %% [markdown]
-# `cuts` says how many weights each server keeps. One branch by role, and it trains.
+# `cuts` says how many weights each server keeps. With one branch by role, the program can train.
 #
-# **Predict.** Four workers, one server, 60 steps. Are the weights those of one process? To the last bit?
+# **Predict.** With four workers, one server and 60 steps, are the weights those that a single process computes? Do they agree to the last bit?
 
 # %%
-predict("08-sync", "A synchronous server: are the weights those of one process?",
+predict("08-sync", "Does a synchronous server give the weights of a single process?",
         ["to the last bit", "up to rounding", "no"])
 
 # %% tags=["setup"]
 # %%px --setup
 def train(servers, workers, cuts, serve=serve, steps=track.STEPS):
-    """Run by all ranks, each in its role. A worker gets its model back."""
+    """Run this rank in its role. All ranks call this, and a worker returns its model."""
     if rank in servers:
         slices = parameters_to_vector(track.network().parameters()).detach().split(cuts)
         serve(slices[servers.index(rank)].clone(), workers, steps)
@@ -170,27 +171,30 @@ settle("08-sync", same)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The server adds up four parts of the mean, and takes one step: that is the step of the big batch. Only the order of the additions differs, so the last digits do (unit 01). The workers are equal to
-# each other to the last bit: they have all copied the same weights. No worker ever changes a weight itself.
+# The server adds up four parts of the mean and takes one step, which is the step of the whole batch. Only the order of the additions differs, so only the last
+# digits do (unit 01). The workers agree with each other to the last bit because they have all copied the same weights, and no worker ever changes a weight
+# itself.
 # </details>
 #
-# The penalty belongs to no row and to no worker: the server adds it, once in a step. **Mistake 1:** each worker has it in its own loss. Four workers, four times the decay, and no error.
+# The penalty belongs to no row and to no worker, so the server adds it once in a step. **Mistake 1** is to put it into each worker's loss. Four workers then
+# apply four times the decay, without any error.
 #
 # ## The server's link
 #
-# Every worker pushes all gradients to the server, and pulls all weights. All of it goes over the server's one link. With several servers, each keeps a part of the weights, so the bytes are spread over their links.
+# Every worker pushes all gradients to the server and pulls all weights from it, and all of this crosses the server's one link. With several servers, each keeps
+# a part of the weights, so the bytes are spread over their links.
 #
-# **Predict.** Two workers train with one server, then with two and with four. What happens to the bytes on the busiest link of all, when there are four servers instead of two?
+# **Predict.** Two workers train with one server, then with two and with four. How do the bytes on the busiest link of all change from two servers to four?
 
 # %%
 predict("08-four-servers",
-        "Two workers, four servers instead of two: the busiest link of all carries ...",
+        "With two workers and four servers instead of two, the busiest link carries ...",
         ["half as much", "a little less", "just as much"])
 
 # %% tags=["setup"]
 # %%px --setup
 def busiest_link(call):
-    """The most bytes that any rank has sent, or received, in this call: in units of all
+    """Return the most bytes that any rank sent or received in this call, in units of all
     weights."""
     with Ledger() as ledger:
         call()
@@ -243,17 +247,21 @@ settle("08-four-servers", compared)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Lines are formulas, marks are what the ledger saw. One server's link carries $w S$ each way for $w$ workers, so all get slower with each worker that joins. Two servers halve the slope, but they do not bend it. With as many servers as workers, every link
-# carries $S$ each way, however many there are. More servers do not help then, because each worker's own link still carries all of $S$. The ring carries nearly $2S$ each way, but it uses both directions at the same time. Here the pull comes after the push, so in time the two are about equal.
+# The lines are formulas, and the marks are what the ledger recorded. With $w$ workers, one server's link carries $w S$ in each direction, so every additional
+# worker slows down all of them. Two servers halve the slope, but the line stays straight. With as many servers as workers, every link carries $S$ in each
+# direction, however many workers there are. More servers than that do not help, because each worker's own link still carries all of $S$. The ring carries
+# nearly $2S$ in each direction, but it uses both directions at the same time. Here the pull comes after the push, so servers and ring take about the same time.
 #
-# That is no accident. Put a server on each worker's machine: then a push is a reduce-scatter, and a pull is an all-gather. Together they are an all-reduce.
+# This is no coincidence. If you put a server on each worker's machine, a push is a reduce-scatter and a pull is an all-gather. Together, they are an
+# all-reduce.
 # </details>
 #
-# **Push and pull overlap** if the weights travel in parts: while one part is pushed, the part before it is pulled, and both directions of each link are busy. With $n$ workers, $k$ servers on
-# *other* machines and links of $B$ bytes per second, all is done in about $\max(S / B,\; n S / (k B))$: with as many servers as workers, half of the ring's time. That is the point of BytePS (Jiang et al. 2020): its
-# servers are, first of all, spare machines without GPUs.
+# **Push and pull overlap** if the weights are sent in parts. While one part is pushed, the previous part is pulled, so both directions of each link are busy.
+# With $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, everything is done in about $\max(S / B,\; n S / (k B))$. With as many
+# servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers are mainly spare machines without GPUs.
 #
-# In seconds, by the model of unit 05 (`manyhands.simulate`), pull after push: 100 MB of gradients, links of 10 Gbit/s, 50 microseconds of latency. Overlapped, the servers' times would be about half.
+# The next cell computes the times in seconds with the model of unit 05 (`manyhands.simulate`), with the pull after the push, 100 MB of gradients, links of 10
+# Gbit/s and a latency of 50 microseconds. With overlap, the servers' times would be about half.
 
 # %%
 from manyhands.simulate import parameter_server_s, ring_s
@@ -268,18 +276,19 @@ for w in (4, 16, 64):
 # %% [markdown]
 # ## Sharding: by bytes, not by number
 #
-# Which server keeps which variable? Ours has four: weights of 2048 numbers, biases of 32, weights of 320, biases of 10. Dealt to two servers like cards, one server gets the first and the third.
+# Which server should keep which variable? Our network has four variables, with weights of 2048 numbers, biases of 32, weights of 320 and biases of 10. If they
+# are assigned to two servers in turn, one server gets the first and the third.
 #
-# **Predict.** How much do two servers help then, in place of one?
+# **Predict.** By what factor does the busiest link then carry less with two servers than with one?
 
 # %%
 predict("08-dealt",
-        "Two servers, variables dealt in turn: how many times less on the busiest link?",
+        "Two servers get variables in turn. By what factor does the busiest link fall?",
         unit="times", within=0.1)
 
 # %%
 # %%px
-# in another order of the vector: only bytes count here
+# uses a different order of the vector, because only bytes count here
 dealt = busiest_link(lambda: train([0, 1], FOUR, [2048 + 320, 32 + 10], steps=1))
 layers = busiest_link(lambda: train([0, 1], FOUR, [2048 + 32, 320 + 10], steps=1))
 halves = busiest_link(lambda: train([0, 1], FOUR, [1205, 1205], steps=1))
@@ -292,11 +301,13 @@ if rank == 0:
 settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 
 # %% [markdown]
-# **Mistake 2: variables dealt by number.** The largest decides. It must be cut: servers then keep *rows* of it. In recommenders the tables of embeddings are most of the model: for these
-# parameter servers are still used. A worker then pushes and pulls only the rows that its batch has met, which an all-reduce of the whole table cannot do. Or the tables are cut over the workers' own GPUs, and the rows are
-# exchanged by an all-to-all (TorchRec), so that servers and workers are the same processes.
+# **Mistake 2 is to assign variables by number instead of bytes.** The largest variable decides, so it must be split, and each server then keeps some of its
+# *rows*. Recommenders still use parameter servers, because most of such a model consists of embedding tables. A worker then pushes and pulls only the rows that
+# occur in its batch, which an all-reduce of the whole table cannot do. Alternatively, the tables are split over the workers' own GPUs, and an all-to-all
+# exchanges the rows (TorchRec), so that servers and workers are the same processes.
 #
-# In such tables, some rows are *hot*, because a few words, products or people are in most batches. Four workers draw 512 ids each, from a table of 8192 rows on four servers, in which small ids are frequent:
+# Some rows of such tables are *hot*, because a few words, products or people occur in most batches. Here, four workers draw 512 ids each from a table of 8192
+# rows on four servers, in which small ids are frequent:
 
 # %%
 import numpy as np
@@ -310,30 +321,33 @@ for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
               np.bincount(server, minlength=4).tolist())
 
 # %% [markdown]
-# So a worker pulls each row once for a batch, and adds up the gradients of a row before it pushes them. Rows are distributed round-robin or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they
-# become a little stale (Miao et al. 2022).
+# A worker should therefore pull each row once for a batch, and add up the gradients of a row before it pushes them. In addition, rows are distributed
+# round-robin or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they become
+# slightly stale (Miao et al. 2022).
 #
 # ## An asynchronous server
 #
-# Why wait? An **asynchronous** server changes the weights at every push, and answers at once. One loop less:
+# Instead of waiting, an **asynchronous** server changes the weights at every push and answers immediately. Its code has one loop fewer:
 
 # %% tags=["setup"]
 # %%px --setup
 def serve_asynchronously(w, workers, steps):
-    """Changes w at every push and answers at once. Takes the pushes in turn, so that every
-    run is the same."""
+    """Change w at every push and answer immediately. The server takes the pushes in turn,
+    so that every run is the same."""
     for _ in range(steps):
         for worker in workers:
             w -= track.RATE * (received(w, worker) + track.DECAY / len(workers) * w)
             dist.send(w, dst=worker, group=wires)
 
 # %% [markdown]
-# The workers cannot see the difference. Each push is a part of the mean, with its part of the decay: so four pushes together make a step of about the same length as before.
+# The workers cannot tell the difference. Since each push is a part of the mean, with its part of the decay, four pushes together make a step of about the same
+# size as before.
 #
-# **Predict.** Is the result that of one process now? Which weights was the gradient of worker 5 computed with, when it comes in?
+# **Predict.** Does training now end with the weights of a single process? When the gradient of worker 5 arrives, with which weights was it computed?
 
 # %%
-predict("08-async", "An asynchronous server: is the result that of one process, to 1e-12?",
+predict("08-async",
+        "Does an asynchronous server give the weights of a single process, to 1e-12?",
         ["yes", "no"])
 
 # %%
@@ -349,13 +363,17 @@ settle("08-async", lambda: max(cluster.pull("behind if rank in FOUR else 0.0")) 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# When worker 5 pushes for the second time, workers 2, 3 and 4 have changed the weights since it pulled. Its gradient is for weights that are three updates old: it is **stale**, with staleness 3. So are all
-# others, but the first ones of workers 2, 3 and 4: they are 0, 1 and 2 updates old. (The four numbers differ because each worker has pulled at another moment, worker 5 last.) Here this hardly hurts, but the weights are others. Unit 09 asks how stale a gradient may be.
+# When worker 5 pushes for the second time, workers 2, 3 and 4 have changed the weights since it pulled. Its gradient belongs to weights that are three updates
+# old, so it is **stale**, with a staleness of 3. The same holds for all other gradients except the first ones of workers 2, 3 and 4, whose weights are 0, 1 and
+# 2 updates old. (The four printed numbers differ because each worker has pulled at a different moment, worker 5 last.) Here this does little harm, but the
+# weights are different. Unit 09 asks how stale a gradient may be.
 # </details>
 #
-# **Mistake 3: an answer too early.** A synchronous server that answers before all have pushed *is* an asynchronous one. No error, no hang; a loss that falls; and weights that are those of nobody else.
+# **Mistake 3 is to answer too early.** A synchronous server that answers before all workers have pushed *is* an asynchronous one. There is no error and no
+# hang, and the loss falls, but the weights match no reference.
 #
-# We have taken the pushes in turn. A real server takes them as they come: over gloo, `dist.recv` without `src` takes a message from anyone, and returns who it was. Worker 5 is slow here: it sleeps 20 ms in each step.
+# So far, we have received the pushes in turn, whereas a real server takes them as they arrive. Over gloo, `dist.recv` without `src` takes a message from any
+# rank and returns the rank of the sender. Worker 5 is slow here, because it sleeps for 20 ms in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -395,59 +413,66 @@ if rank in (2, 5):
           f"{running:.2f} s asynchronously")
 
 # %% [markdown]
-# Synchronously all go at the pace of the slowest. Asynchronously the others run ahead, and the slow worker's gradients come in very stale. Your numbers differ from these, and in every run: started again, an
-# asynchronous training ends with other weights. Only who logs the order of pulls and pushes can replay it (unit 09).
+# With the synchronous server, all workers go at the pace of the slowest. With the asynchronous server, the others run ahead, and the slow worker's gradients
+# arrive very stale. Your numbers will differ, as they do in every run. If you start asynchronous training again, it ends with different weights, and you can
+# replay a run only if you have logged the order of pulls and pushes (unit 09).
 #
 # | | synchronous | asynchronous |
 # |---|---|---|
-# | weights | those of one process | other ones, in every run |
-# | gradients | fresh | stale: by about the number of other workers |
-# | a slow worker | all wait for it | the others go on |
-# | a lost worker | all wait for it, unless the server counts without it | the others go on |
+# | weights | the same as in a single process | different in every run |
+# | gradients | fresh | stale, by about the number of other workers |
+# | a slow worker | all wait for it | the others continue |
+# | a lost worker | all wait for it, unless the server counts without it | the others continue |
 
 # %% [markdown]
-# > **On GPUs.** NCCL has no receive from anyone (`NotImplementedError`), no tags, and a `send` that has returned is only enqueued: a server that takes pushes as they come needs
-# > gloo, MPI or TCP, and CPU memory. The gradients go from the GPU to the host first (`.cpu()` here, which waits for the GPU; BytePS copies and sends in a pipeline).
-# > And as soon as all workers wait for each other anyway, the all-reduce between GPUs is there, and moves no bytes through the host where the network can reach them.
+# > **On GPUs.** NCCL has no receive from any rank (`NotImplementedError`) and no tags, and a `send` that has returned is only enqueued. Therefore, a server
+# > that takes pushes as they arrive needs gloo, MPI or TCP, and CPU memory. The gradients first go from the GPU to the host (`.cpu()` here, which waits for the
+# > GPU, whereas BytePS copies and sends in a pipeline). If all workers wait for each other anyway, use the all-reduce between GPUs instead, which moves no
+# > bytes through the host where the network can reach them.
 
 # %% [markdown]
 # ## TensorFlow's parameter servers
 #
-# [scripts/08_parameter_server.py](scripts/08_parameter_server.py) trains the same network with `ParameterServerStrategy`: one chief, two workers, one server or two, each a process of its own that finds
-# the others through `TF_CONFIG` (unit 07). Workers and servers run `tf.distribute.Server(...).join()`: they wait for operations to run. Only the **chief** has a program:
+# [scripts/08_parameter_server.py](scripts/08_parameter_server.py) trains the same network with `ParameterServerStrategy`. It needs one chief, two workers, and
+# one or two servers, each as a separate process that finds the others through `TF_CONFIG` (unit 07). Workers and servers run `tf.distribute.Server(...).join()`
+# and wait for operations to run. Only the **chief** has a program:
 #
 # ```python
 # strategy = tf.distribute.ParameterServerStrategy(resolver)        # before any other operation
 # coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 # with strategy.scope():
-#     variable = tf.Variable(...)                                    # lives on a server
-# result = coordinator.schedule(function, args)                      # runs on some worker; returns at once
-# coordinator.join()                                                 # all that was scheduled is done
+#     variable = tf.Variable(...)                                    # is stored on a server
+# result = coordinator.schedule(function, args)                      # runs on some worker; returns immediately
+# coordinator.join()                                                 # waits for all that was scheduled
 # ```
 #
-# What `schedule` gets must be a `tf.function`, or a concrete function of one: it is traced to a graph, and that is what a worker can run. A function that computes a gradient *and* changes the variables makes an asynchronous training: that is what this strategy is made for. A synchronous one is easy to build: the functions only return gradients, and the
-# chief waits for all of them (`coordinator.fetch`), adds up, and changes the variables. First with one server:
+# You must pass a `tf.function`, or a concrete function of one, to `schedule`, because it is traced to a graph, and a graph is what a worker can run. If the
+# function computes a gradient *and* changes the variables, training is asynchronous, which is what this strategy is made for. Synchronous training is also easy
+# to build. The functions then only return gradients, and the chief waits for all of them (`coordinator.fetch`), adds them up, and changes the variables. We
+# begin with one server:
 
 # %%
 import tempfile
 
-folder = tempfile.TemporaryDirectory()  # the chief leaves the weights there
-# shows nothing for up to a minute: new processes import TensorFlow
+folder = tempfile.TemporaryDirectory()  # the chief saves the weights there
+# shows nothing for up to a minute, because new processes import TensorFlow
 one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
                      with_="tf_config", tasks={"chief": 1, "worker": 2, "ps": 1},
                      timeout_s=300)
 
 # %% [markdown]
-# The server had all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2); the training is asynchronous, each step by some worker.
+# The server had all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2), but training is then asynchronous, with each step on one of the
+# workers.
 #
-# Now two servers. TensorFlow deals variables to them in turn, whatever their size: mistake 2, built in. Server 0 would keep the matrices, 18,944 bytes, and server 1 the biases, 336 (run it
-# without `--cut`). A `variable_partitioner` helps: `MinSizePartitioner` cuts variables by rows, here into parts of at least 4096 bytes. And a worker is killed in the midst of the asynchronous training.
+# Now we use two servers. TensorFlow assigns variables to them in turn, whatever their size, so mistake 2 is built in. Server 0 would keep the matrices, 18,944
+# bytes, and server 1 the biases, 336 bytes (run the script without `--cut`). A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
+# variables by rows, here into parts of at least 4096 bytes. In addition, a worker is killed in the middle of asynchronous training.
 #
-# **Predict.** How many of the 120 updates are made, if one of two workers dies after 60?
+# **Predict.** How many of the 120 updates are made if one of two workers dies after 60 updates?
 
 # %%
 predict("08-updates",
-        "A worker dies after 60 of 120 updates: how many are made?", unit="updates")
+        "A worker dies after 60 of 120 updates. How many are made in all?", unit="updates")
 
 # %%
 two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--kill",
@@ -465,12 +490,14 @@ settle("08-updates", updates)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# All 120 updates were made. When the worker had gone, the coordinator gave its work to the other one. That is its promise: what is scheduled runs *at least* once. Had the worker died between its update and its
-# report, that update would have been made twice. (The script waits until nothing is under way before it kills, so that its numbers are the same in every run.)
+# All 120 updates were made, because the coordinator gave the lost worker's work to the other one. It promises that what is scheduled runs *at least* once. If
+# the worker had died between its update and its report, that update would have been made twice. (The script waits until no call is running before it kills the
+# worker, so that its numbers are the same in every run.)
 # </details>
 #
-# A lost **server** is another matter: its part of the weights is gone. Then `schedule` or `join` raises an error. Somebody, or the cluster manager, must start the server and the chief again,
-# and the chief's program loads the last checkpoint, which it is the chief's duty to save. If the chief is lost, the training stops until it is started again, from a checkpoint, too.
+# A lost **server** is a different matter, because its part of the weights is lost. Then `schedule` or `join` raises an error. You, or the cluster manager, must
+# start the server and the chief again, and the chief's program loads the last checkpoint, which the chief must have saved. If the chief is lost, training stops
+# until it is started again, also from a checkpoint.
 
 # %%
 with np.load(f"{folder.name}/weights.npz") as saved:
@@ -482,9 +509,9 @@ print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pu
                          "ParameterServerStrategy, synchronous": theirs}))
 
 # %% [markdown]
-# ## What became of
+# ## What became of the old names
 #
-# Old code and talks show parameter servers as TensorFlow 1 had them. What is left of the old names?
+# Old code and talks show parameter servers as they were in TensorFlow 1. What is left of them?
 
 # %%
 import os
@@ -516,64 +543,74 @@ except ValueError as error:
     print(str(error).split(".")[0])
 
 # %% [markdown]
-# <details><summary>What each piece has become, and what has aged besides</summary>
+# <details><summary>What each piece has become, and what else has aged</summary>
 #
-# Most pieces have an heir that runs in the script above; the table says which do not.
+# Most pieces have a successor that runs in the script above, and the table says which do not.
 #
 # | then | what it did | today, and where it runs in [the script](scripts/08_parameter_server.py) |
 # |---|---|---|
-# | `TF_CONFIG` with a `master` | cluster, and one's own task | the same, with a `chief`: `TFConfigClusterResolver`, in `main` |
-# | `tf.train.Server(...)`, `server.join()` on the servers | waits for operations | `tf.distribute.Server(...).join()`, on servers **and workers**: `serve` |
-# | the same program on every worker, each with a session of its own | every worker ran its own loop | one program, on the chief; workers get functions: `coordinator.schedule` |
+# | `TF_CONFIG` with a `master` | gave the cluster and the process's own task | the same, with a `chief`: `TFConfigClusterResolver`, in `main` |
+# | `tf.train.Server(...)`, `server.join()` on the servers | waited for operations | `tf.distribute.Server(...).join()`, on servers **and workers**: `serve` |
+# | the same program on every worker, each with a separate session | every worker ran its own loop | one program, on the chief; workers get functions: `coordinator.schedule` |
 # | `tf.train.replica_device_setter` | put variables on servers, in turn | `strategy.scope()`: `make_variables` |
-# | `tf.fixed_size_partitioner` and others | cut variables | `tf.distribute.experimental.partitioners`, given to the strategy |
+# | `tf.fixed_size_partitioner` and others | split variables | `tf.distribute.experimental.partitioners`, passed to the strategy |
 # | `SyncReplicasOptimizer` | waited for gradients, and dropped late ones | nothing built in; `fetch`, add up, update: `train_synchronously` |
-# | `tf.estimator.DNNClassifier(config=RunConfig(...))` | a model, and the cluster from `TF_CONFIG` | a Keras model made in the scope; the strategy has read the cluster: `fit` |
-# | `tf.estimator.train_and_evaluate` | trained by parameter servers; an `evaluator` task evaluated checkpoints | `Model.fit` and `Model.evaluate`, with Keras 2: `fit`; for an evaluation beside the training, `tf.keras.utils.SidecarEvaluator` (not run here) |
-# | `tf.contrib.distribute.ParameterServerStrategy` | for Estimator | `tf.distribute.ParameterServerStrategy`: the same name, another programming model |
-# | `MonitoredTrainingSession`, its hooks | started, saved, came back | `tf.train.Checkpoint`, `tf.train.CheckpointManager` on the chief (not run here) |
+# | `tf.estimator.DNNClassifier(config=RunConfig(...))` | a model, and the cluster from `TF_CONFIG` | a Keras model created in the scope; the strategy has read the cluster: `fit` |
+# | `tf.estimator.train_and_evaluate` | trained by parameter servers; an `evaluator` task evaluated checkpoints | `Model.fit` and `Model.evaluate`, with Keras 2: `fit`; for an evaluation next to the training run, `tf.keras.utils.SidecarEvaluator` (not run here) |
+# | `tf.contrib.distribute.ParameterServerStrategy` | served Estimator | `tf.distribute.ParameterServerStrategy`, which has the same name but a different programming model |
+# | `MonitoredTrainingSession`, its hooks | started, saved and recovered training | `tf.train.Checkpoint`, `tf.train.CheckpointManager` on the chief (not run here) |
 #
-# What has aged besides, in our words:
+# Four older statements, in our words, have aged as follows:
 #
-# * *"The master is about the same as a worker, and also saves."* In TensorFlow today the chief computes no gradients: it hands out work.
-# * *"All nodes run the same script, which branches by its role."* Still so, but only one branch has a program in it.
-# * *"Synchronous updates train well, asynchronous ones do not mind lost or slow workers."* Still so. Today data-parallel training is nearly always synchronous, by all-reduce.
-# * *"Parameter server, or peer to peer."* With a server on each worker's machine the two move the same bytes; what is left is who adds up.
+# * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients, because it gives work to the others.
+# * *"All nodes run the same script, which branches by its role."* This is still true, but only one branch contains a program.
+# * *"Synchronous updates train well, asynchronous ones do not mind lost or slow workers."* This is still true. Today, however, data-parallel training is nearly
+#   always synchronous, by all-reduce.
+# * *"Parameter server, or peer to peer."* With a server on each worker's machine, the two move the same bytes, and they differ only in who adds up.
 # </details>
 
 # %% [markdown]
 # ## When, and when not
 #
-# | use it | do not |
+# | use it | do not use it |
 # |---|---|
-# | tables of embeddings that fit on no worker; each batch touches a few rows | a dense model that fits on each device: all-reduce (unit 06) |
-# | workers that come and go, or differ much in speed | equal devices on a fast network |
-# | spare machines with a good network and no GPU: with push and pull overlapped they beat a ring, up to twice | servers would be taken from the workers |
+# | embedding tables fit on no worker, and each batch touches a few rows | a dense model fits on each device; use an all-reduce (unit 06) |
+# | workers come and go, or differ much in speed | equal devices are on a fast network |
+# | spare machines have a good network and no GPU; with overlapping push and pull, they beat a ring by up to a factor of two | servers would be taken from the workers |
 # | stale gradients do no harm | you must be able to repeat a run |
 #
-# The people who make these libraries are stricter than this table. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right idea, even if you have multiple machines", and for one model on many
-# machines with GPUs he advises Keras 3 on JAX ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large tables of embeddings, the first row, remain the usual reason for servers.
+# The people who make these libraries are stricter than this table. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right idea,
+# even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
+# ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables, the first row, remain the usual reason for servers.
 #
-# **What it costs.** $wS/s$ bytes each way on each of s servers' links, $S$ on each worker's, for w workers and $S$ bytes of weights. The servers' memory comes on top. A server that is lost takes its part of the weights with it: keep checkpoints, or replicas on
-# other servers, as Li et al. 2014 do.
+# **What it costs.** For w workers and $S$ bytes of weights, each of s servers' links carries $wS/s$ bytes in each direction, and each worker's link carries
+# $S$. You also need the servers' memory. Since a lost server takes its part of the weights with it, keep checkpoints, or replicas on other servers as Li et al.
+# (2014) do.
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *Push and pull:* gradients to those who keep the weights, weights back. A synchronous server takes from all, then gives to all; an asynchronous one answers at once.
-# * *One process:* the synchronous one ends with its weights, up to rounding. The asynchronous one uses stale gradients.
-# * *The link:* $wS$ each way with one server, $wS/s$ with s of them. More than w servers do not help: a worker's own link carries $S$. Push and pull that overlap take half the time.
-# * *Cutting:* by bytes, not by number; large variables by rows. Hot rows are pulled once for a batch, and dealt in turn.
-# * *TensorFlow:* the chief schedules functions on workers, variables live on servers. A lost worker's work goes to another one.
-# * *Old names:* see the table.
-# * *Three mistakes:* the decay on each worker; variables dealt by number; an answer before all have pushed.
+# * *Push and pull* send gradients to the processes that store the weights, and weights back. A synchronous server receives from all workers before it sends to
+#   all, whereas an asynchronous one answers immediately.
+# * *A synchronous server* ends with the weights of a single process, up to rounding. An asynchronous one uses stale gradients.
+# * *The link* of one server carries $wS$ in each direction, and with s servers $wS/s$. More than w servers do not help, because a worker's own link carries
+#   $S$. Overlapping push and pull halves the time.
+# * *Variables are split* by bytes and not by number, and large ones by rows. Hot rows are pulled once for a batch and distributed in turn.
+# * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, its work goes to a different one.
+# * *The old names* are in the table above.
+# * *Three mistakes* are the decay on each worker, variables assigned by number, and an answer before all workers have pushed.
 #
-# **Now the lab:** sharded servers under a byte limit for each link, and TensorFlow's. Then unit 09 for staleness, and unit 06 for the way of today.
+# **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's. Then unit 09 treats staleness, and unit 06 shows
+# today's usual way.
 #
-# **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS, [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).
-# M. Li et al. 2014, *Scaling distributed machine learning with the parameter server*, OSDI, [paper](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu).
-# Y. Jiang et al. 2020, *A unified architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters*, OSDI, [paper](https://www.usenix.org/conference/osdi20/presentation/jiang).
-# X. Miao et al. 2022, *HET: scaling out huge embedding model training via cache-enabled distributed framework*, VLDB, [arXiv 2112.07221](https://arxiv.org/abs/2112.07221).
+# **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS,
+# [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).
+# M. Li et al. 2014, *Scaling distributed machine learning with the parameter server*, OSDI,
+# [paper](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu).
+# Y. Jiang et al. 2020, *A unified architecture for accelerating distributed DNN training in heterogeneous GPU/CPU clusters*, OSDI,
+# [paper](https://www.usenix.org/conference/osdi20/presentation/jiang).
+# X. Miao et al. 2022, *HET: scaling out huge embedding model training via cache-enabled distributed framework*, VLDB,
+# [arXiv 2112.07221](https://arxiv.org/abs/2112.07221).
 # TensorFlow, [Parameter server training](https://www.tensorflow.org/tutorials/distribute/parameter_server_training).
 
 # %%

@@ -1,23 +1,23 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
 # # 09 Asynchrony and staleness
 #
-# Three workers and a server, and nobody waits for anybody. At the end you can
+# Three workers and a server train together here, and no worker waits for another. At the end, you can
 #
-# * measure how old gradients are when they are applied, and say how old they must be on average;
-# * replay an asynchronous run exactly, from a list of versions;
-# * give the largest learning rate that a delay allows, derive it, and say what momentum and Adam make of it;
-# * bound the age of gradients with a barrier, and say what that bound promises;
-# * say how long a step takes if some machines are backups, and choose how many;
-# * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does;
-# * recognise three mistakes: the rate of a synchronous run, a barrier that forgets who waits, backups without counting steps.
+# * measure how old gradients are when they are applied, and compute how old they must be on average.
+# * replay an asynchronous run exactly, from a list of versions.
+# * compute and derive the largest learning rate that a delay allows, and explain how momentum and Adam change it.
+# * bound the age of gradients with a barrier, and explain what that bound promises.
+# * compute how long a step takes if some machines are backups, and choose how many of them to have.
+# * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does.
+# * recognise three mistakes, namely the learning rate of a synchronous run, a barrier that forgets who waits, and backups without counting steps.
 #
-# **Before:** unit 01; unit 08 for parameter servers themselves. **Minutes:** 55. **Ranks:** 4. There is a marked place to stop in the middle.
+# **Before:** unit 01, and unit 08 for parameter servers themselves. **Minutes:** 55. **Ranks:** 4. A place to stop is marked in the middle.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all of them: rank 0 is the server, ranks 1 to 3 are workers 0 to 2. The task is that of the
-# whole track, with its weights as one long vector.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all of them. Rank 0 is the server, and ranks 1 to 3 are workers 0 to 2. They train the
+# network of the whole track, whose weights form one long vector here.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -40,9 +40,9 @@ from manyhands.simulate.asynchrony import Barrier, Step, stable_rate
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-# NCCL refuses to receive from anyone: messages lie in the memory of the CPU
+# NCCL refuses to receive from any rank, so messages stay in the memory of the CPU
 wires = dist.new_group(backend="gloo")
-device = torch.device(os.environ["MANYHANDS_DEVICE"])  # here workers compute
+device = torch.device(os.environ["MANYHANDS_DEVICE"])  # where workers compute
 rank, workers = dist.get_rank(), dist.get_world_size() - 1
 
 # %% tags=["setup"]
@@ -57,18 +57,19 @@ def objective(w, rows=slice(None)):
             * sum(p.square().sum() for p in model.parameters()))
 
 def gradient(w, batch):
-    """Of the objective of this batch, at the weights w."""
+    """Return the gradient of the objective of this batch at the weights w."""
     parts = torch.autograd.grad(objective(w, track.rows(batch)), list(model.parameters()))
     return torch.cat([part.reshape(-1) for part in parts]).cpu()
 
 # %% [markdown]
-# A worker **pulls** the weights, computes a gradient, and **pushes** it. Nothing more (*Downpour SGD*, Dean et al. 2012). A message is one number, which batch, and then weights or a gradient.
+# A worker only **pulls** the weights, computes a gradient, and **pushes** it (*Downpour SGD*, Dean et al. 2012). Each message begins with the
+# number of the batch, which is followed by weights or by a gradient.
 
 # %% tags=["setup"]
 # %%px --setup
 def work(pause_s):
-    """A worker, until the server says stop. `pause_s` makes it slower, as if its network
-    were larger."""
+    """Run a worker until the server stops it. `pause_s` makes the worker slower, as if its
+    network were larger."""
     message = torch.zeros(1 + len(start), dtype=torch.float64)
     while True:
         dist.recv(message, src=0, group=wires)
@@ -79,8 +80,9 @@ def work(pause_s):
         dist.send(message, dst=0, group=wires)
 
 # %% [markdown]
-# The server takes a gradient from **whoever comes first**: `dist.recv` without `src`. It applies it at once, and that worker goes on with the new weights. The others know nothing of it.
-# `Barrier` comes later; with the bound infinity it lets everyone go.
+# The server takes a gradient from **whichever worker is first**, because it calls `dist.recv` without `src`. It applies this gradient immediately and sends
+# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With the bound infinity, it never makes a
+# worker wait.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -89,7 +91,7 @@ def hand_out(worker, batch, w):
               group=wires)
 
 def stop(busy):
-    """Take in the gradients that are still under way, drop them, and send everyone home."""
+    """Receive and drop the gradients that are still under way, and stop all workers."""
     for worker in range(workers):
         if worker in busy:
             dist.recv(torch.zeros(1 + len(start), dtype=torch.float64), src=worker + 1,
@@ -105,7 +107,7 @@ def serve(updates, rate, bound=float("inf")):
     barrier, free, zero_s = Barrier(workers, bound), range(workers), time.perf_counter()
     while len(log) < updates:
         for worker in free:
-            # pulled when, and which version
+            # when the worker pulled, and which version
             busy[worker] = (time.perf_counter() - zero_s, len(log))
             hand_out(worker, clocks[worker] * workers + worker, w)
         worker = dist.recv(message, group=wires) - 1  # from any rank
@@ -119,14 +121,15 @@ def serve(updates, rate, bound=float("inf")):
     return w, log
 
 # %% [markdown]
-# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push: what the others have done meanwhile.
+# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push, that
+# is, what the other workers have done meanwhile.
 #
-# Worker 2 is four times slower here.
+# In the next run, worker 2 is four times slower than the others.
 #
-# **Predict.** How stale is a gradient, on average over all 60? And if all three were equally fast?
+# **Predict.** How stale is a gradient, on average over all 60 updates? How stale would it be if all three workers were equally fast?
 
 # %%
-predict("09-stale", "Three workers, one of them slow: how stale is a gradient on average?",
+predict("09-stale", "How stale is a gradient on average, with one slow worker among three?",
         unit="updates", within=0.15)
 
 # %% tags=["measured"]
@@ -154,13 +157,15 @@ plots.schedule(log[:30])
 settle("09-stale", lambda: sum(step.staleness for step in log) / len(log))
 
 # %% [markdown]
-# <details><summary>Why always about 2?</summary>
+# <details><summary>Why is the mean always about 2?</summary>
 #
-# A worker pulls right after it pushes. So, between its first pull and its last push, each update by *another* worker falls into exactly one of its gradients, and counts there once. An update by worker 0 thus counts
-# once for worker 1 and once for worker 2. With W workers the mean is **W - 1**, less a little at the ends, however fast or slow each is, if the run is long against the slowest one's step and nobody waits. The slow one has few gradients, and old ones.
+# A worker pulls right after it pushes. Therefore, each update that *another* worker makes between this worker's first pull and last push falls into exactly one
+# of this worker's gradients, where it counts once. For example, an update by worker 0 counts once for worker 1 and once for worker 2. With W workers, the mean
+# is **W - 1**, minus a little at the ends. This holds however fast or slow each worker is, if the run is long compared with the slowest worker's step and if no
+# worker waits. The slow worker sends few gradients, but they are old.
 # </details>
 #
-# The next cell checks that, by counting: all staleness together is the sum of each worker's last version, less the number of updates. It is true in every run.
+# The next cell checks this by counting. In every run, the sum of all staleness values equals the sum of each worker's last version minus the number of updates.
 
 # %%
 last = {step.worker: number for number, step in enumerate(log, 1)}
@@ -169,8 +174,8 @@ print(sum(step.staleness for step in log) == sum(last.values()) - len(log))
 # %% [markdown]
 # ## The schedule is all that chance has done
 #
-# Run it again, and other versions meet: other weights come out. But which version each gradient was computed from stands in the log. With that, one process can **replay** the run: update t takes the
-# gradient at version `v[t]` off the newest weights.
+# If you run it again, gradients meet different versions, and the final weights differ. However, the log records from which version each gradient was computed,
+# so a single process can **replay** the run. Update t subtracts the gradient at version `v[t]` from the newest weights.
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot \nabla \ell_t(w_{v_t}), \qquad \text{staleness} = t - v_t $$
 
@@ -184,23 +189,23 @@ for step in log:
 print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item() < 1e-12)
 
 # %% [markdown]
-# From here on, schedules are replayed: exact, the same each time, and with any delay we like.
+# From here on, we replay schedules, because a replay is exact, repeatable, and possible with any delay.
 #
 # ## What an old gradient does
 #
-# One weight, the loss $w^2/2$, so the gradient is $w$ itself. The rate is 1, and each gradient is `delay` updates old.
+# Take a single weight and the loss $w^2/2$, so that the gradient is $w$ itself. The learning rate is 1, and each gradient is `delay` updates old.
 #
-# **Predict.** Without delay, one update finds the minimum. What happens with a delay of 1? Of 2?
+# **Predict.** Without a delay, one update finds the minimum. What happens with a delay of 1, and what happens with a delay of 2?
 
 # %%
-predict("09-delay-1", "A delay of 1: what do the weight's swings do?",
+predict("09-delay-1", "What do the swings of a weight with loss w^2/2 do at a delay of 1?",
         ["die out", "stay as large", "grow"])
-predict("09-delay-2", "A delay of 2: what do the weight's swings do?",
+predict("09-delay-2", "What do the swings of a weight with loss w^2/2 do at a delay of 2?",
         ["die out", "stay as large", "grow"])
 
 # %%
 def descend(delay, rate, updates):
-    """The weight after each update; before the first one it has always been 1."""
+    """Return the weight after each update. Before the first update, it is always 1."""
     w = [1] * (delay + 1)
     for _ in range(updates):
         w.append(w[-1] - rate * w[-1 - delay])
@@ -221,24 +226,27 @@ settle("09-delay-2", lambda: swings(2))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With a delay of 1, the weight stands at 0, the minimum, and still gets the gradient that was right where it stood before. So it goes too far, and comes back: 1, 1, 0, -1, -1, 0, for ever. With a delay of 2 it goes further each time.
+# With a delay of 1, the weight has reached 0, the minimum, when it receives the gradient that was right at its previous position. Therefore, it goes too far
+# and then comes back: 1, 1, 0, -1, -1, 0, and so on forever. With a delay of 2, it goes further each time.
 # </details>
 #
 # ## The largest stable rate
 #
-# With curvature $h$ and delay $d$ the update is $w_{t+1} = w_t - a\, w_{t-d}$, where $a = \text{rate} \cdot h$. Try $w_t = z^t$:
+# With curvature $h$ and delay $d$, the update is $w_{t+1} = w_t - a\, w_{t-d}$, where $a = \text{rate} \cdot h$. If we try $w_t = z^t$, we get
 #
 # $$ z^{d+1} - z^d + a = 0 $$
 #
-# The weight dies out if all roots $z$ lie inside the unit circle. For a tiny $a$ they do: $d$ of them are near 0, and one is near $1 - a$. As $a$ grows they move, and the first one to reach the circle ends it. On the circle $z = e^{i\theta}$, so
+# The weight dies out if all roots $z$ are inside the unit circle. For a tiny $a$ they are, since $d$ of them are near 0 and one is near $1 - a$. The roots move
+# as $a$ grows, and the largest stable $a$ is the one at which the first root reaches the circle. On the circle, $z = e^{i\theta}$, so
 #
 # $$ a = z^d (1 - z) = 2 \sin\tfrac{\theta}{2} \; e^{\,i\left((d + 1/2)\,\theta - \pi/2\right)} $$
 #
-# which must be real and positive: $(d + \frac12)\,\theta = \frac{\pi}{2}$, or that plus full turns. Full turns make $\theta$ and $a$ larger, so the first is
+# This must be real and positive, which requires $(d + \frac12)\,\theta = \frac{\pi}{2}$, or that plus full turns. Since full turns make $\theta$ and $a$
+# larger, the first root to arrive has
 #
 # $$ \text{rate} \cdot h = 2 \sin \frac{\pi}{2\,(2d + 1)} $$
 #
-# (Levin and May 1976). At the edge $\theta = \pi/(2d+1)$: the weight swings with a period of $2(2d+1)$ updates. That is 6 for a delay of 1, as above.
+# (Levin and May 1976). At the edge, $\theta = \pi/(2d+1)$, so the weight swings with a period of $2(2d+1)$ updates, which is 6 for a delay of 1, as above.
 
 # %%
 from manyhands.simulate.asynchrony import growth, stable_rate
@@ -253,24 +261,28 @@ for delay in (0, 1, 2, 4, 8, 16):
           f"{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
-# The formula, the roots and the replay agree. For long delays the sine is about its angle: the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. **Mistake 1: the rate of a synchronous run.** What was safe with fresh gradients is far too large with W - 1 others in between.
+# The formula, the roots and the replay agree. For long delays the sine is about its angle, so the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$,
+# which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh gradients is far
+# too large when W - 1 updates by other workers are in between.
 #
-# All of this is for **plain SGD**. Most training has momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
+# All of this holds for **plain SGD**, but most training runs use momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
 #
-# **Predict.** With momentum 0.9, is the largest rate larger or smaller than without? With fresh gradients, and with a delay of 1?
+# **Predict.** Is the largest stable rate with momentum 0.9 larger or smaller than the rate without momentum? Answer for fresh gradients and for a delay of 1.
 
 # %%
-predict("09-momentum-fresh", "Fresh gradients: with momentum 0.9 the largest rate is ...",
+predict("09-momentum-fresh",
+        "Is the largest stable rate without a delay larger or smaller with momentum 0.9?",
         ["larger", "smaller"])
-predict("09-momentum-late", "A delay of 1: with momentum 0.9 the largest rate is ...",
+predict("09-momentum-late",
+        "Is the largest stable rate at a delay of 1 larger or smaller with momentum 0.9?",
         ["larger", "smaller"])
 
 # %%
 import numpy as np
 
 def largest_rate(delay, momentum):
-    """By halving, from the roots of z^n - (1 + momentum) z^(n-1) + momentum z^(n-2) + rate
-    z^(n-1-delay); n is the order."""
+    """Find the largest stable rate by halving, from the roots of z^n - (1 + momentum)
+    z^(n-1) + momentum z^(n-2) + rate z^(n-1-delay), where n is the order."""
     low, high = 0.0, 4.0
     for _ in range(40):
         rate, terms = (low + high) / 2, np.zeros(max(delay, 1) + 2)
@@ -294,18 +306,22 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# With fresh gradients the bound is $2 (1 + m)$: momentum allows more. With a delay of 1 it is $1 - m$, a tenth, and so it goes on. A gradient goes into all later steps, in all $1 + m + m^2 + \ldots = 1 / (1 - m)$ times: so momentum 0.9 moves ten times as
-# far. Counted so, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, in place of 1, 0.35 and 0.18. Who takes over a synchronous run's rate *and* its momentum is far beyond the edge.
+# With fresh gradients, the bound is $2 (1 + m)$, so momentum allows more. With a delay of 1 it is $1 - m$, which is a tenth, and longer delays behave in a
+# similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so momentum 0.9 moves the weight ten times as far. If
+# we count in this way, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, instead of 1, 0.35 and 0.18. If you take over both the rate *and* the momentum of a
+# synchronous run, you are far beyond the edge.
 # </details>
 #
-# More: in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016). So turn your own down.
+# Moreover, in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016).
+# Therefore, turn your own momentum down.
 #
-# The same rate, 0.2, three times, without momentum. To the right the weight, upwards its last change: a swing that stays as it is would be a closed loop, one that dies out is a spiral inwards, one that grows a spiral outwards.
+# The next cell uses the same rate, 0.2, for three delays, without momentum. Its picture shows the weight on the horizontal axis and the weight's last change on
+# the vertical axis. A swing that keeps its size would be a closed loop, one that dies out spirals inwards, and one that grows spirals outwards.
 #
-# **Predict.** Which of the three comes to rest, for delays 0, 4 and 8? Look at the table.
+# **Predict.** For which of the delays 0, 4 and 8 does the weight come to rest? Use the table above.
 
 # %%
-predict("09-rest", "Which come to rest at a rate of 0.2?",
+predict("09-rest", "At which delays does the weight come to rest at a rate of 0.2?",
         ["delay 0", "delay 0, delay 4", "delay 0, delay 4, delay 8", "none"])
 
 # %%
@@ -322,7 +338,8 @@ settle("09-rest", lambda: ", ".join(
 # %% [markdown]
 # ## A real network
 #
-# A loss near its minimum is a sum of such parabolas, one for each direction; the direction with the largest curvature grows first. Here is the track's network, replayed with each gradient `delay` updates old, at its own rate of 0.5 and at a fifth of it.
+# Near its minimum, a loss is a sum of such parabolas, one for each direction, and the direction with the largest curvature grows first. We now replay the
+# track's network with gradients that are `delay` updates old, at its usual rate of 0.5 and at a fifth of it.
 
 # %%
 # %%px --ranks 0
@@ -340,7 +357,8 @@ for delay in (0, 1, 2, 4, 8):
                     for rate, w in ends[delay].items()))
 
 # %% [markdown]
-# And the largest curvature, where the undelayed run has come to, by the power method: multiply a direction by the matrix of second derivatives, many times.
+# Next, we compute the largest curvature at the end of the undelayed run by the power method, which multiplies a direction by the matrix of second derivatives
+# many times.
 
 # %%
 # %%px --ranks 0
@@ -348,7 +366,7 @@ w, v = (ends[0][0.5], torch.randn(len(start), dtype=torch.float64,
                                   generator=torch.Generator().manual_seed(0)))
 for _ in range(60):
     v /= v.norm()
-    # six batches are all the data
+    # the six batches contain all the data
     v = ((sum(gradient(w + 1e-4 * v, b) - gradient(w - 1e-4 * v, b) for b in range(6)) / 6)
          / 2e-4)
 curvature = v.norm().item()
@@ -358,31 +376,35 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# At rate 0.1, below the bounds up to delay 4, the delay hardly matters. (At delay 8 the rate is a quarter above the bound; 120 updates are too few to show it.) At 0.5 it is below the bound of delay 0 only, and the longer the delay, the worse the objective; from delay 4 on the training is lost. The bound is a rule of thumb here: the curvature differs along the way.
+# A rate of 0.1 is below the bounds up to delay 4, so the delay hardly matters. (At delay 8, this rate is a quarter above the bound, but 120 updates are too few
+# to show it.) A rate of 0.5 is below the bound of delay 0 only. The longer the delay, the worse the objective becomes, and from delay 4 on, the training fails.
+# The bound is only a rule of thumb here, because the curvature changes along the way.
 #
-# That is one reason why asynchronous training can work: where the noise of small batches demands a rate far below what is stable without delay, a delay costs little. At a rate near the limit it costs everything.
+# This is one reason why asynchronous training can work. Where the noise of small batches demands a rate far below the largest stable rate without delay, a
+# delay costs little. At a rate near the limit, however, it costs everything.
 # </details>
 #
 # ## Adam and old gradients
 #
-# Adam divides a running average of the gradients by a running average of their size. A constant factor in all gradients cancels, so the rate alone sets the scale of the steps.
+# Adam divides a running average of the gradients by a running average of their size. Since a constant factor in all gradients cancels, the learning rate alone
+# sets the scale of the steps.
 #
-# **Predict.** One weight and the loss $w^2/2$ again, Adam with a rate of 0.1, and a delay of 4. What do the swings of the weight do?
+# **Predict.** Take one weight and the loss $w^2/2$ again, now with Adam at a rate of 0.1 and a delay of 4. What do the swings of the weight do?
 
 # %%
 predict("09-adam",
-        "Loss w^2/2, Adam at a rate of 0.1, a delay of 4: what do the swings do?",
+        "What do the swings do with the loss w^2/2, Adam at rate 0.1 and a delay of 4?",
         ["die out", "stay, at a limited size", "grow without limit"])
 
 # %%
 def adam(delay, rate, updates):
-    """The weight after each update of Adam, with its usual averages, for the loss w^2/2."""
+    """Return the weight after each update of Adam with its usual averages, for w^2/2."""
     w, mean, square, first, second = [1.0] * (delay + 1), 0.0, 0.0, 1.0, 1.0
     for _ in range(updates):
         gradient = w[-1 - delay]
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.999 * square + 0.001 * gradient * gradient
-        first, second = 0.9 * first, 0.999 * second  # both averages began with 0
+        first, second = 0.9 * first, 0.999 * second  # both averages start at 0
         size = (square / (1 - second)) ** 0.5 + 1e-8
         w.append(w[-1] - rate * mean / (1 - first) / size)
     return w[delay:]
@@ -405,11 +427,13 @@ settle("09-adam", swings_of_adam)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# In the vicinity of the minimum the gradients become small, and Adam divides by their size. So its effective rate grows, until it exceeds the bound of the delay. Then the weight swings, the gradients become larger, and the effective rate falls again. The swing neither dies out nor
-# explodes. Its size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0 the weight begins to swing, too, but only after more than 10,000 updates, and by about 0.02. The last line shows how treacherous this is: at a rate of 0.02 the weight has come to rest after 1000 updates, and swings later.
+# Near the minimum, the gradients become small, and Adam divides by their size. Therefore, its effective rate grows until it exceeds the bound of the delay.
+# Then the weight swings, the gradients become larger, and the effective rate falls again. For this reason, the swing neither dies out nor explodes, and its
+# size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0 the weight begins to swing, too, but only after more than
+# 10,000 updates, and by about 0.02. The last line is a warning, because at a rate of 0.02 the weight has come to rest after 1000 updates but swings later.
 # </details>
 #
-# Now we train the network with Adam at two rates. The first is a good one for fresh gradients, and the second is a fifth of it:
+# Now we train the network with Adam at two rates. The first is good for fresh gradients, and the second is a fifth of it.
 
 # %%
 # %%px --ranks 0
@@ -428,25 +452,25 @@ for delay in (0, 1, 4, 8):
                     for rate in (0.01, 0.002)))
 
 # %% [markdown]
-# So Adam does not cure old gradients. At a delay of 1 the larger rate is still the better one, but at delays of 4 and 8 the smaller rate wins, as with SGD.
+# Adam does not cure old gradients. At a delay of 1 the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
 #
 # ## What the bound does not cover (optional)
 #
-# The formula is for a *constant* delay. Real delays change.
+# The formula assumes a *constant* delay, whereas real delays change.
 #
-# **Predict.** The rate is 3 % below the bound of delay 8. No gradient is ever older than 8. Can the weight grow?
+# **Predict.** The rate is 3 % below the bound of delay 8, and no gradient is ever older than 8 updates. Can the weight grow?
 
 # %%
 predict("09-swing",
-        "Below the bound of delay 8, no gradient older: can the weight grow?",
+        "Can the weight grow below the bound of delay 8 if no gradient is older than 8?",
         ["yes", "no"])
 
 # %%
 import random
 
 def swing(rate, choose, updates=4000):
-    """Each update gets one of the last nine weights as its gradient: `choose(t, the nine)`.
-    Returns the largest of the last weights."""
+    """Return the largest of the last weights. Each update takes one of the last nine
+    weights as its gradient, namely `choose(t, the nine)`."""
     w = [1.0] * 9
     for t in range(updates):
         w.append(w[-1] - rate * choose(t, w[-9:]))
@@ -469,18 +493,25 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Someone who may choose the age of each gradient can push the weight like a swing, always in time. In the limit of long delays the safe bound falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time): about 5 % less. Chance is not so mean: with ages drawn from 0 to 8, the weight comes to rest at twice the rate. So take the formula for what it is: the order of magnitude, and the way it falls with the delay.
+# An opponent who may choose the age of each gradient can push the weight like a swing, always at the right moment. In the limit of long delays, the safe bound
+# falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time), which is about 5 % less. Chance is a weaker opponent,
+# since with ages drawn from 0 to 8 the weight comes to rest even at twice the rate. Therefore, use the formula for the order of magnitude and for the way in
+# which the bound falls with the delay.
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** The first half was about what old gradients do. The second half bounds their age, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run the cells from the top to this one, and go on here.
+# > **A good place to stop.** The first half was about what old gradients do. The second half bounds their age, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run the cells from the top to this one, and continue here.
 
 # %% [markdown]
 # ## Bounded staleness
 #
-# A worker that is slow for long has very old gradients. **Stale synchronous parallel** puts a bound to that (Ho et al. 2013). The server counts each worker's finished steps, its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest one's. Else it waits. Bound 0 is lockstep, infinity no barrier.
+# A worker that is slow for a long time sends very old gradients. **Stale synchronous parallel** training limits their age (Ho et al. 2013). The server counts
+# the steps that each worker has finished, called its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest worker's
+# clock, and otherwise it waits. Bound 0 is lockstep, and with the bound infinity there is no barrier.
 #
-# What does that promise? While a worker computes at clock c, another can push at most $2 \cdot \text{bound} + 1$ times: it was at $c - \text{bound}$ or later when the worker pulled, and can begin no step beyond $c + \text{bound}$. So no gradient is more than $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. Real runs, each with the slow worker:
+# What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because its clock was
+# at least $c - \text{bound}$ at the pull, and it can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than $(W - 1)(2 \cdot \text{bound}
+# + 1)$ updates old. The next runs, each with the slow worker, test this bound.
 
 # %% tags=["measured"]
 # %%px
@@ -500,18 +531,23 @@ for bound in (0, 2, float("inf")):
 # %% [markdown]
 # <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
 #
-# Because worker 2 is *always* slower. A bound lets the others run ahead by a few steps, once; then they move at its pace. It helps against workers that are slow now and then, in turn. And against a worker that is always slow? Give it fewer rows (unit 01), or leave it out.
+# Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that they move at its pace. Therefore, a bound helps if
+# different workers are slow in turn. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
 #
-# Without a bound, the fast workers give most of the gradients. If each has its own rows, as here, theirs count more often: the run minimises another objective.
+# Without a bound, the fast workers contribute most of the gradients. If each worker has its own rows, as here, the rows of the fast workers count more often,
+# so the run minimises a different objective.
 # </details>
 #
-# **Mistake 2: a barrier that forgets who waits.** When the slowest moves on, *all* that wait must be looked at. A server that answers only the one who has just come leaves the others asleep for ever. The same when a worker dies: its clock must leave the minimum. You write this barrier in the lab.
+# This leads to **mistake 2, a barrier that forgets who waits.** When the slowest worker moves on, the server must check *all* workers that wait. If it answers
+# only the worker that has just pushed, the others sleep forever. The same happens when a worker dies, unless its clock is removed from the minimum. You write
+# this barrier in the lab.
 #
 # ## Backup workers
 #
-# The other way out keeps gradients fresh: **synchronous, but not waiting for the last**. Start N + b workers on the same weights, make the step from the first N gradients, throw the late ones away.
+# A second remedy keeps gradients fresh, because it is **synchronous but does not wait for the last workers**. Start N + b workers on the same weights, take the
+# step with the first N gradients, and discard the late ones.
 #
-# How late are the late ones? The workers measure 100 gradients each, one worker after the other, beside whatever else your machine is doing.
+# How late are the late ones? The workers measure 100 gradients each, one worker after the other, next to whatever else your machine is doing.
 
 # %% tags=["measured"]
 # %%px
@@ -528,11 +564,11 @@ if rank:
     print(f"fastest {fastest:.2f} ms, median {middle:.2f} ms, slowest {slowest:.2f} ms")
 
 # %% [markdown]
-# **Predict.** Of 100 machines each is late in one step of a hundred, independently. How many of the steps wait for a late one?
+# **Predict.** Each of 100 machines is late in one step of a hundred, independently of the others. What percentage of the steps waits for a late machine?
 
 # %%
 predict("09-late",
-        "100 machines, each late in 1 step of 100: how many percent of the steps wait?",
+        "If each of 100 machines is late in 1 step of 100, what share of the steps waits?",
         unit="%", within=0.1)
 
 # %%
@@ -548,11 +584,14 @@ settle("09-late", lambda: 100 * (1 - 0.99**100))
 # %% [markdown]
 # <details><summary>Why so many?</summary>
 #
-# A step is as slow as the slowest of those that it waits for: without backups, $1 - 0.99^{100}$ of the steps have a late one. Each backup forgives one. That is an **order statistic**, the N-th fastest of N + b. If a worker's time is drawn from K measured times, the N-th fastest is at most the k-th smallest of them
-# with the probability that N or more of N + b draws are: a binomial sum, no drawing needed.
+# A step is as slow as the slowest machine that it waits for, so without backups, $1 - 0.99^{100}$ of the steps include a late one. Each backup makes up for one
+# late machine. The time of a step is an **order statistic**, the N-th fastest of N + b times. If a worker's time is drawn from K measured times, the N-th
+# fastest is at most the k-th smallest of them with the probability that N or more of N + b draws are. This probability is a binomial sum, so no drawing is
+# needed.
 # </details>
 #
-# But the machines are given, here 20, and each backup is a gradient less in the step. Fewer gradients are a noisier step, so more steps. How many? Measured on our network: each machine gives the gradient of one row, and we count the steps until the objective is below 0.75.
+# However, the number of machines is given, here 20, so each backup removes one gradient from the step. A step with fewer gradients is noisier, so more steps
+# are needed. To measure how many, each machine computes the gradient of one row, and we count the steps until the objective of our network is below 0.75.
 
 # %%
 # %%px
@@ -567,7 +606,7 @@ def steps_to(target, n, seed):
         count += 1
     return count
 
-# each rank draws other rows
+# each rank draws different rows
 counts = {n: steps_to(0.75, n, seed=rank) for n in (20, 16, 12, 8, 6)}
 
 # %%
@@ -578,7 +617,8 @@ for n, count in counts.items():
     print(f"{n:>3} gradients: {count:6.1f} steps, fitted {least + slope / n:6.1f}")
 
 # %% [markdown]
-# The steps follow $s\,(1 + \text{noise}/n)$ roughly, the form that McCandlish et al. 2018 found (unit 17). It gives the steps for any n. The time to the target is their product with the seconds of a step.
+# The steps roughly follow $s\,(1 + \text{noise}/n)$, the form that McCandlish et al. 2018 found (unit 17), which gives the number of steps for any n. The time
+# to the target is this number multiplied by the seconds of a step.
 
 # %% tags=["measured"]
 from manyhands.simulate.asynchrony import nth_fastest_s
@@ -593,25 +633,31 @@ plots.against_b(20, wait_s, steps)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Dashed: a step gets shorter with each backup, steeply at first, while the backups forgive the late ones. Dotted: the steps to the target, more and more. The wide line is their product. Where its lowest point is depends on the stragglers: if few gradients are late, but very late, a few backups are best; if every other one is late, as on a machine that has much else to do, many. Chen et al. 2016 report 96 + 4 of 100 machines as their best.
+# The dashed line shows that each backup makes a step shorter, steeply at first, while the backups make up for the late machines. The dotted line shows that
+# more and more steps are needed to reach the target. The wide line is their product. Where its lowest point is depends on the stragglers. If few gradients are
+# late, but very late, a few backups are best, whereas many are best if every second gradient is late, as on a machine that is busy with other work. Chen et al.
+# 2016 report 96 + 4 of 100 machines as their best.
 # </details>
 #
-# **Mistake 3: backups without counting steps.** The shortest step has the most backups, and most gradients per second is not it either. Multiply by the steps.
+# This is **mistake 3, backups without counting steps.** The shortest step has the most backups, and the most gradients per second is not the right goal either.
+# Instead, multiply by the number of steps.
 #
-# A machine that is *always* slow is always dropped. If each machine has a shard of its own, the rows of that one never count: draw rows for all machines from all data, or give it less to do.
+# The gradients of a machine that is *always* slow are always dropped. If each machine has a separate shard, the rows of the slow machine never count. To avoid
+# this, draw the rows of all machines from the whole data set, or give the slow machine less to do.
 
 # %% [markdown]
 # ## Talk rarely: local SGD and DiLoCo
 #
-# A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo* treats the average change of the weights as a
-# gradient. An **outer optimiser**, SGD with Nesterov momentum, takes a step with it (Douillard et al. 2023). No rank runs ahead here, so both are synchronous, with rare communication.
+# A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo*
+# treats the average change of the weights as a gradient. An **outer optimiser**, SGD with Nesterov momentum, takes a step with it (Douillard et al. 2023).
+# Since no rank runs ahead here, both methods are synchronous, but they communicate rarely.
 #
-# In this cell all four ranks are workers. Plain averaging is an outer step of rate 1 without momentum.
+# In this cell, all four ranks are workers. Plain averaging is an outer step with a rate of 1 and without momentum.
 
 # %%
 # %%px
 def train_rarely(alone, times, outer_rate=1.0, momentum=0.0):
-    """`times` averages, each after `alone` steps of this rank alone."""
+    """Average `times` times, each time after `alone` steps of this rank alone."""
     w, velocity, ranks = start.clone(), torch.zeros_like(start), dist.get_world_size()
     for turn in range(times):
         own = w.clone()
@@ -633,15 +679,18 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and the ranks' data are alike. (There are six batches and four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper takes an outer rate of 0.7, a
-# momentum of 0.9, AdamW inside and hundreds of steps between two averages.
+# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and the ranks' data are alike. (There are six batches and four
+# ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper
+# uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
 #
-# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here the *sample* is
-# old, and not the gradient. The gradient of the expected reward needs answers of the newest policy $\pi$. An old sample, drawn with $\pi_{\text{old}}$, is corrected by its **importance weight** $\pi / \pi_{\text{old}}$.
+# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait
+# for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here, the *sample* is old, and not the gradient. The gradient
+# of the expected reward needs answers of the newest policy $\pi$. A sample that was drawn with $\pi_{\text{old}}$ is corrected by its **importance weight**
+# $\pi / \pi_{\text{old}}$.
 #
-# Take a policy that chooses one of three answers. There are so few that we can compute expectations exactly, instead of drawing samples:
+# Take a policy that chooses one of three answers. Since there are so few, we can compute expectations exactly instead of drawing samples.
 
 # %%
 def policy(scores):
@@ -651,7 +700,7 @@ reward = np.array([0.0, 0.5, 1.0])
 old, new = policy(np.array([1.0, 0.0, 0.0])), policy(np.array([0.0, 0.0, 1.0]))
 
 def mean_gradient(drawn, weight):
-    """The gradient of the expected reward, from answers with probabilities `drawn`."""
+    """Return the gradient of the expected reward of answers with probabilities `drawn`."""
     of_log = np.eye(3) - new  # row a: the gradient of log new[a] with respect to the scores
     return (drawn * weight * reward) @ of_log
 
@@ -662,23 +711,27 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
           f"  largest weight {np.max(weight):.2f}")
 
 # %% [markdown]
-# Without weights, old samples even change the sign of one component. With them the mean is exactly right. However, a large weight makes the gradient noisy, and the weight of a long answer is a product of one factor for each token. Therefore weights are limited (IMPALA, Espeholt et al. 2018, as in the last line), or samples with too large a change get no gradient (PPO, Schulman et al. 2017). This makes the gradient a little wrong again, and the staleness of samples is bounded, as above.
+# Without weights, old samples even change the sign of one component, whereas with weights the mean is exactly right. However, a large weight makes the gradient
+# noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in the last
+# line), or samples with too large a change get no gradient (PPO, Schulman et al. 2017). This makes the gradient a little wrong again, and the staleness of
+# samples is bounded, as above.
 
 # %% [markdown]
-# > **On GPUs.** NCCL refuses a receive from anyone, and its collectives wait for all members: a server that takes what comes first, bounds or backups need messages over gloo, MPI or TCP, from the memory of the
-# > CPU. A clock around a gradient must wait for the GPU: `.cpu()` does it here, `torch.cuda.synchronize()` in general; without that it measures the launch.
+# > **On GPUs.** NCCL refuses to receive from any rank, and its collectives wait for all members. Therefore, a server that takes the first gradient, bounded
+# > staleness and backup workers need messages over gloo, MPI or TCP, from the memory of the CPU. A clock around a gradient must wait for the GPU, because
+# > otherwise it measures only the launch. Here `.cpu()` waits, and in general you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
 # ## When to use it, when not, what it costs
 #
 # | | use it | not | costs |
 # |---|---|---|---|
-# | asynchronous | workers of different speed, workers that come and go, sparse models where updates seldom meet (Hogwild!, Recht et al. 2011: threads that write into one memory without locks); rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
+# | asynchronous | workers of different speed, workers that come and go, sparse models where updates rarely collide (Hogwild!, Recht et al. 2011, where threads write into one memory without locks); rates well below the limit | equal GPUs on a fast network; rates near the limit | a smaller rate; no two runs alike; W - 1 versions of staleness |
 # | bounded staleness | speeds that change in turn | one worker that is always slow | waiting, and a server that counts |
-# | N + b | rare, long stragglers, many machines | few machines, or all equally slow | b machines' work is thrown away |
-# | local SGD, DiLoCo | slow networks, training between sites | a fast network | different weights from one process; H to be tuned |
+# | N + b | stragglers that are rare but very late, many machines | few machines, or all equally slow | the work of b machines is discarded |
+# | local SGD, DiLoCo | slow networks, training between sites | a fast network | weights that differ from a single process's; H to be tuned |
 # | old samples, weighted | reinforcement learning, where generating takes longer than training | supervised data, which does not age | noise, or a bias if the weights are limited |
-# | synchronous, all-reduce | nearly everything else | | the slowest sets the pace |
+# | synchronous, all-reduce | nearly everything else | | the slowest rank sets the pace |
 #
 # ## What has aged
 #
@@ -686,36 +739,41 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 #
 # | they say | today |
 # |---|---|
-# | synchronous: converges well, no stale gradients; asynchronous: survives a worker's death, high throughput, no waiting for the slow | holds, and you have measured it. Yet with equal GPUs and all-reduce synchronous has become the rule (Goyal et al. 2017). Equal weights on all ranks are given up where the network is slow (local SGD). Fresh samples are given up in reinforcement learning, where they are drawn with older weights while the newest ones train. Deaths are met by elastic training (unit 18) |
-# | asynchronous: the model is updated when one *or more* gradients have come | one at a time here. To average a few first is in use too |
-# | against staleness, have N + b workers and do not wait for the last b | it avoids staleness: it is *synchronous*, and late gradients are dropped. It does nothing for asynchronous training |
-# | asynchronous training loses accuracy | at the same rate and momentum. With those that suit the delay, part of it comes back; how much depends on the task |
+# | synchronous training converges well, without stale gradients; asynchronous training survives a worker's death and has a high throughput, because it does not wait for slow workers | This still holds, and you have measured it. However, with equal GPUs and all-reduce, synchronous training has become the rule (Goyal et al. 2017). Equal weights on all ranks are given up where the network is slow (local SGD). Fresh samples are given up in reinforcement learning, where they are drawn with older weights while the newest ones train. Elastic training deals with the death of a worker (unit 18) |
+# | in asynchronous training, the model is updated when one *or more* gradients have arrived | Here it is updated by one at a time, but averaging a few first is in use, too |
+# | against staleness, start N + b workers and do not wait for the last b | This avoids staleness because it is *synchronous* and drops late gradients. It does nothing for asynchronous training |
+# | asynchronous training loses accuracy | This is true at the same rate and momentum. With a rate and a momentum that suit the delay, part of the accuracy comes back; how much depends on the task |
 # </details>
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *Staleness* is W - 1 on average in a long run without a barrier, whoever is slow; the slow worker's gradients are the old ones.
-# * *The schedule of versions* is all that chance has done: with it, a run is replayed.
-# * *The largest rate* is $2 \sin(\pi / (2(2d+1))) / h$ for plain SGD, just below $1.57 / ((d + \frac12) h)$; with momentum m it is at most $1 - m$ times that, as soon as there is a delay.
-# * *Bounded staleness:* who begins a step is at most `bound` ahead of the slowest; a gradient is at most $(W-1)(2\,\text{bound}+1)$ updates old.
-# * *N + b:* the N-th fastest of N + b, times the steps that N gradients need.
-# * *Rare communication:* local SGD averages weights, and DiLoCo takes an outer step with their change.
-# * *Old samples* get the importance weight $\pi / \pi_{\text{old}}$, within limits.
-# * *Three mistakes:* the rate of a synchronous run; a barrier that forgets who waits; backups without counting steps.
+# * In a long run without a barrier, the mean staleness is W - 1, whichever worker is slow. The slow worker's gradients are the old ones.
+# * The schedule of versions is all that chance has done, so you can replay a run with it.
+# * The largest stable rate of plain SGD is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$. As soon as there is a delay, momentum m allows
+#   at most $1 - m$ times that rate.
+# * With bounded staleness, a worker that begins a step is at most `bound` ahead of the slowest, and a gradient is at most $(W-1)(2\,\text{bound}+1)$ updates
+#   old.
+# * With backup workers, the time to the target is the N-th fastest of N + b times, multiplied by the number of steps that N gradients need.
+# * Local SGD averages weights rarely, and DiLoCo takes an outer step with their change.
+# * Old samples are corrected by the importance weight $\pi / \pi_{\text{old}}$, within limits.
 #
-# **Now the lab:** the log, the replay, the barrier, and the choice of b. Then unit 17 for the batch instead of the delay, and unit 18 for workers that die.
+# **Now the lab:** you read the log, replay a run, write the barrier, and choose b. After that, unit 17 studies the batch instead of the delay, and unit 18
+# handles workers that die.
 #
 # **References.** S. A. Levin, R. M. May 1976, *A note on difference-delay equations*, [Theor. Popul. Biol. 9(2)](https://doi.org/10.1016/0040-5809(76)90043-5).
-# J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*, [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4).
-# I. Mitliagkas et al. 2016, *Asynchrony begets Momentum*, [arXiv 1605.09774](https://arxiv.org/abs/1605.09774). S. U. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
-# W. Fu et al. 2025, *AReaL*, [arXiv 2505.24298](https://arxiv.org/abs/2505.24298). J. Schulman et al. 2017, *Proximal Policy Optimization Algorithms*, [arXiv 1707.06347](https://arxiv.org/abs/1707.06347).
-# L. Espeholt et al. 2018, *IMPALA*, [arXiv 1802.01561](https://arxiv.org/abs/1802.01561).
-# B. Recht et al. 2011, *Hogwild!*, [arXiv 1106.5730](https://arxiv.org/abs/1106.5730).
-# J. Dean et al. 2012, *Large Scale Distributed Deep Networks*, [NeurIPS 2012](https://proceedings.neurips.cc/paper/2012/hash/6aca97005c68f1206823815f66102863-Abstract.html).
-# Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*, [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).
-# J. Chen et al. 2016, *Revisiting Distributed Synchronous SGD*, [arXiv 1604.00981](https://arxiv.org/abs/1604.00981).
-# P. Goyal et al. 2017, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S. McCandlish et al. 2018, *An Empirical Model of Large-Batch Training*, [arXiv 1812.06162](https://arxiv.org/abs/1812.06162).
+# J. A. Yorke 1970, *Asymptotic stability for one dimensional differential-delay equations*,
+# [J. Differ. Equ. 7(1)](https://doi.org/10.1016/0022-0396(70)90132-4). I. Mitliagkas et al. 2016, *Asynchrony begets Momentum*,
+# [arXiv 1605.09774](https://arxiv.org/abs/1605.09774). S. U. Stich 2019, *Local SGD Converges Fast and Communicates Little*,
+# [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105). W. Fu et al.
+# 2025, *AReaL*, [arXiv 2505.24298](https://arxiv.org/abs/2505.24298). J. Schulman et al. 2017, *Proximal Policy Optimization Algorithms*,
+# [arXiv 1707.06347](https://arxiv.org/abs/1707.06347). L. Espeholt et al. 2018, *IMPALA*, [arXiv 1802.01561](https://arxiv.org/abs/1802.01561). B. Recht et al.
+# 2011, *Hogwild!*, [arXiv 1106.5730](https://arxiv.org/abs/1106.5730). J. Dean et al. 2012, *Large Scale Distributed Deep Networks*,
+# [NeurIPS 2012](https://proceedings.neurips.cc/paper/2012/hash/6aca97005c68f1206823815f66102863-Abstract.html). Q. Ho et al. 2013, *More Effective Distributed
+# ML via a Stale Synchronous Parallel Parameter Server*,
+# [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html). J. Chen et al. 2016, *Revisiting Distributed
+# Synchronous SGD*, [arXiv 1604.00981](https://arxiv.org/abs/1604.00981). P. Goyal et al. 2017, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). S.
+# McCandlish et al. 2018, *An Empirical Model of Large-Batch Training*, [arXiv 1812.06162](https://arxiv.org/abs/1812.06162).
 
 # %%
 cluster.stop()

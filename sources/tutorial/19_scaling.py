@@ -430,7 +430,7 @@ for table in published.tables():
 # %% [markdown]
 # Most rows come within a few per cent. Look at the others, because there the model is wrong, and each time something real is missing.
 #
-# * *AlexNet* is 28 % too fast on 8 GPUs without a fit, and 12 % too slow on 2 and 4 with one. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them overlapped.
+# * *AlexNet* was 28 % too fast on 8 GPUs without a fit, until the model knew that NCCL built a single ring in 2017, in which two of eight hops pass through PCIe. With a fit it is 12 % too slow on 2 and 4. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them overlapped.
 # * *torchgpipe, 4 stages*, is 17 % off. Its layers cannot be cut into four equal parts, and the cut is different for each number of micro-batches.
 # * *K80* was 10 % off until the machine's description said that the GPUs of one host share its PCIe.
 # * Goyal et al. 2017 report steps that are 12 % longer on 352 GPUs than on 8. The published rates alone give +0.6 %. With ranks that are 2 % apart (the exponential tail), the simulator gives 8 %, so most of this time is waiting for the slowest rank.

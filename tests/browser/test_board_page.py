@@ -12,18 +12,18 @@ from board_alone import UNIT, pages, write_accounts, write_unit
 from manyhands.hub.board.service import Service
 
 CHECKS = {
-    "broadcast-check": ["trainable parameters are those of the group's first rank, in place, in groups of 4, 3 and 2",
-                        "so are frozen parameters and buffers, whole numbers included"],
-    "buckets-check": ["from the last parameter to the first, each bucket closed at bucket_bytes, frozen ones left out"],
+    "broadcast-check": ["every rank has the trainable parameters of the group's first rank, in place, in groups of 4, 3 and 2",
+                        "the same holds for frozen parameters and buffers, whole numbers included"],
+    "buckets-check": ["buckets go from the last parameter to the first, each is closed at bucket_bytes, and frozen parameters are left out"],
     "flight-check": ["a bucket leaves as one all-reduce, and launch does not wait for it",
-                     "every gradient is the mean over the group, a missing one counts as zeros, in groups of 4, 3 and 2"],
-    "hooks-check": ["gradients of two steps equal one process's on the whole batch, ranks seeded differently, to 1e-5",
-                    "one all-reduce per bucket, as soon as the bucket is complete, and backward waits for none",
-                    "a parameter that only some ranks used is averaged too, and nobody hangs"],
-    "no_sync-check": ["no all-reduce inside no_sync, one per bucket after it, also after an error",
+                     "every gradient is the mean over the group, in groups of 4, 3 and 2, and a missing gradient counts as zeros"],
+    "hooks-check": ["the gradients of two steps equal what a single process computes from the whole batch, to 1e-5, although ranks are seeded differently",
+                    "each bucket leaves as one all-reduce as soon as it is complete, and backward waits for none of them",
+                    "a parameter that only some ranks used is averaged too, and no rank hangs"],
+    "no_sync-check": ["no all-reduce is sent inside no_sync, and one per bucket after it, even after an error",
                       "three micro-batches give the gradients of the whole batch, to 1e-5"],
-    "sampler-check": ["all ranks get equally many samples, all samples are seen, the repeated ones come from the beginning",
-                      "each epoch has its own order, the same on all ranks, and dealt out like cards"],
+    "sampler-check": ["all ranks get the same number of samples, every sample is seen, and the repeated ones come from the beginning",
+                      "each epoch has a different order, which is the same on all ranks and is distributed over the ranks in turn"],
 }
 MISTAKES = ["You summed the gradients, but did not divide by the number of ranks in the group: with weight decay the weights drift apart.",
             "rank: 2 expected: [0.25, -1.5, 0.125] got: [1.0, -6.0, 0.5]",

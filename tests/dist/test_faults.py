@@ -14,7 +14,7 @@ import pytest
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
 
 from manyhands import Cluster
-from manyhands.cluster import ClusterStopped, ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
+from manyhands.cluster import ClusterNotStarted, ClusterStopped, ControllerDied, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError
 from manyhands.cluster.engines.local import LocalEngines
 from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.host.ports import FIRST, LAST, reserve
@@ -424,10 +424,25 @@ def test_a_framework_that_is_not_imported_in_time_is_told(monkeypatch):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
 
 
+def test_why_a_start_failed_is_told_although_the_killed_processes_end_late(monkeypatch):
+    start = LocalEngines.start
+    monkeypatch.setattr(LocalEngines, "start", lambda self, client, environments, limit: start(self, client, environments, StartLimit(0.01)))
+    wait = subprocess.Popen.wait
+
+    def late(process, timeout=None):
+        if "manyhands.cluster.engines.zygote" in process.args:
+            raise subprocess.TimeoutExpired(process.args, timeout)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", late)
+    with pytest.raises(ClusterNotStarted, match="the machine may be busy. Run this cell again when it has less to do"):
+        Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
+
+
 def test_a_controller_that_does_not_start_in_time_is_told_and_ended(monkeypatch):
     monkeypatch.setattr("manyhands.cluster.engines.reach.START_S", 0.01)
     before = our_processes()
-    with pytest.raises(RuntimeError, match="controller did not start within 0.01 s: the machine may be busy"):
+    with pytest.raises(RuntimeError, match="controller did not start within 0.01 s; the machine may be busy. Run this cell again"):
         Cluster(nodes=1, ranks_per_node=1, framework="torch", name="slow")
     assert not wait_for_none(before, 10)
 

@@ -31,7 +31,7 @@ MAY = {
     "learner": {"learner", "checks", "IPython", "ipywidgets"},
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado", "dateutil"},
-    "hackathon": {"hackathon", "gpt", "grading", "learner", "numpy", "torch"},
+    "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},  # of simulate what a collective costs
     "website": {"website", "build", "nbformat", "docutils"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }

@@ -57,6 +57,9 @@ class Cluster(Healing, UnderWay):
 
     def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,
                  threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
+        from manyhands.cluster import magic
+
+        magic.register()  # if the start fails, `%%px` says that there is no cluster
         self.profile = profile or os.environ.get("MANYHANDS_PROFILE", "local")
         self.nodes, self.ranks_per_node, self.framework = nodes, ranks_per_node, framework
         patience_s = check_arguments.seconds("patience_s", patience_s)
@@ -86,9 +89,7 @@ class Cluster(Healing, UnderWay):
         _running[name] = self
         if surroundings.without_errors():
             print(surroundings.SENTENCES["warnings"])
-        from manyhands.cluster.magic import register
-
-        register(self)
+        magic.register(self)
 
     # ---------------------------------------------------------------- facts
 

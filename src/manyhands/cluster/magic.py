@@ -63,7 +63,8 @@ class RankMagics(Magics):
     def px(self, line, cell=None):
         """Run a cell (%%px) or a line (%px) on all ranks; shows what they print, in rank order."""
         if self.cluster is None:
-            raise UsageError("%%px needs a cluster. Make one first: cluster = Cluster(nodes=2, ranks_per_node=2)")
+            raise UsageError("%%px needs a cluster, and none is running in this notebook. Run the cell that starts it, "
+                             "for example cluster = Cluster(nodes=2, ranks_per_node=2). If it failed, run it again.")
         if cell is None:
             self.cluster.px(line)
             return
@@ -80,8 +81,9 @@ class RankMagics(Magics):
             raise UsageError(f"%%px: {wrong}") from None
 
 
-def register(cluster):
-    """Make `%%px` mean this cluster, where there is an IPython."""
+def register(cluster=None):
+    """Make `%%px` mean this cluster, where there is an IPython. Without a cluster: make it known only, so that it says
+    what it needs. ipyparallel's client registers its own `%%px`, with different options, where there is none yet."""
     shell = get_ipython()
     if shell is None:
         return
@@ -89,4 +91,4 @@ def register(cluster):
     if magics is None:
         shell.register_magics(RankMagics)
         magics = shell.magics_manager.registry["RankMagics"]
-    magics.cluster = cluster
+    magics.cluster = cluster or magics.cluster

@@ -1,7 +1,7 @@
 """A process group of torch.distributed whose messages go through the judge.
 
 Whatever is built on `torch.distributed` finds it as it finds gloo or NCCL: `all_reduce`, `send`, DDP with its hooks.
-The calls that it has are those of `network.ROUNDS`, send, receive and barrier; another one says so.
+The calls that it has are those of `network.PATTERNS`, send, receive and barrier; another one says so.
 """
 
 import torch

@@ -17,11 +17,12 @@ bytes, so that one without content is not free.
 """
 
 import asyncio
-import math
 from collections import deque
 from dataclasses import dataclass, field
 
 import torch
+
+from manyhands.simulate.collective_costs import rounds
 
 HEAD_BYTES = 64
 ANYBODY = -1  # the peer of a receive
@@ -29,15 +30,9 @@ MOST_KEPT_BYTES, OPERATION_BYTES = 2**26, 1000  # what the judge keeps for a ran
 DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
     torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32,
     torch.int64, torch.bool)}
-# call -> (messages one after the other, bytes in each), for p ranks and a tensor of n bytes on each
-ROUNDS = {
-    "all_reduce": lambda p, n: (2 * (p - 1), n / p),
-    "reduce_scatter": lambda p, n: (p - 1, n / p),
-    "all_gather": lambda p, n: (p - 1, n),
-    "all_to_all": lambda p, n: (p - 1, n / p),
-    "broadcast": lambda p, n: (math.ceil(math.log2(p)), n),
-    "reduce": lambda p, n: (math.ceil(math.log2(p)), n),
-}
+# call -> its pattern in `manyhands.simulate.collective_costs`
+PATTERNS = {"all_reduce": "ring", "reduce_scatter": "reduce-scatter", "all_gather": "all-gather",
+            "all_to_all": "all-to-all", "broadcast": "broadcast", "reduce": "reduce"}
 SAME = ("call", "dtype", "count", "how", "root", "on_device")  # in which the members of a collective must agree
 
 
@@ -253,7 +248,7 @@ class Network:
         first, p = together[0], len(together)
         n_bytes = max(max(one.splits or (0,)) * one.data.element_size() * p for one in together) \
             if first.call == "all_to_all" else first.n_bytes
-        messages, each_bytes = ROUNDS[first.call](p, n_bytes)
+        messages, each_bytes = messages_of(first.call, p, n_bytes)
         begin_s = max(max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together)
         end_s, updates = begin_s + messages * self._message_s(each_bytes)[1], max(one.updates for one in together)
         for one, result in zip(together, results(together), strict=True):
@@ -262,6 +257,12 @@ class Network:
             self._count(one.rank, messages, each_bytes)
             one.updates = updates
             self._finish(one, end_s, result)
+
+
+def messages_of(call, p, n_bytes):
+    """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of `n_bytes` on each."""
+    whole_bytes = p * n_bytes if call == "all_gather" else n_bytes
+    return rounds(PATTERNS[call], p, whole_bytes)[0] if p > 1 else (0, n_bytes)
 
 
 def _size(tensor):

@@ -9,7 +9,7 @@ import torch
 from manyhands.hackathon import frames, honesty, tasks
 from manyhands.hackathon.accelerator import Accelerator, accuracy, flat, load
 from manyhands.hackathon.model import network_of
-from manyhands.hackathon.network import ANYBODY, DTYPES, ROUNDS, Network, Operation, Refused
+from manyhands.hackathon.network import ANYBODY, DTYPES, PATTERNS, Network, Operation, Refused
 
 HOW = ("sum", "avg", "product", "min", "max")
 MOST_SAID = 200  # lines of prints that are kept, of a rank
@@ -131,7 +131,7 @@ class Referee:
             if operation.peer == rank:
                 raise Refused(f"Rank {rank} sends to itself.")
         else:
-            ROUNDS[call]
+            PATTERNS[call]
             members = operation.members = tuple(map(self._rank, head["members"]))
             operation.root, operation.splits = int(head.get("root", 0)), tuple(map(int, head.get("splits", ())))
             self._check(operation, len(members))

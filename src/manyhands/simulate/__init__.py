@@ -11,12 +11,13 @@ Numpy only, and no randomness that is not seeded: the same measurements give the
 
 from manyhands.simulate.calibrate import calibrate
 from manyhands.simulate.collective_costs import (
-    crossover_bytes, double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s,
-    parameter_server_s, ring_s, tree_s,
+    PATTERNS, chain_s, crossover_bytes, double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s,
+    node_ring_s, parameter_server_s, pattern_s, ring_s, rounds, sent_bytes, tree_s,
 )
 from manyhands.simulate.fit import Link, bootstrap, fit, interval
 from manyhands.simulate.fusion import buckets, finish_s, resnet50_bytes
 
-__all__ = ["Link", "bootstrap", "buckets", "calibrate", "crossover_bytes", "double_tree_s", "finish_s", "fit",
-           "halving_doubling_s", "hierarchical_s", "in_network_s", "interval", "message_s", "node_ring_s",
-           "parameter_server_s", "resnet50_bytes", "ring_s", "tree_s"]
+__all__ = ["PATTERNS", "Link", "bootstrap", "buckets", "calibrate", "chain_s", "crossover_bytes", "double_tree_s",
+           "finish_s", "fit", "halving_doubling_s", "hierarchical_s", "in_network_s", "interval", "message_s",
+           "node_ring_s", "parameter_server_s", "pattern_s", "resnet50_bytes", "ring_s", "rounds", "sent_bytes",
+           "tree_s"]

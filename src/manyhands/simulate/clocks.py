@@ -17,7 +17,7 @@ the same.
 
 import numpy as np
 
-from manyhands.simulate.collective_costs import halving_doubling_s, hierarchical_s, message_s, ring_s
+from manyhands.simulate.collective_costs import halving_doubling_s, hierarchical_s, message_s, pattern_s, ring_s
 
 
 def ring(clocks, n_bytes, link):
@@ -27,7 +27,7 @@ def ring(clocks, n_bytes, link):
 
 def ring_half(clocks, n_bytes, link):
     """A reduce-scatter or an all-gather along a ring, p - 1 rounds; `n_bytes` of the whole tensor."""
-    return _together(clocks, ring_s(clocks.shape[-1], n_bytes, *link) / 2)
+    return _together(clocks, pattern_s("all-gather", clocks.shape[-1], n_bytes, *link))
 
 
 def halving_doubling(clocks, n_bytes, link):
@@ -74,22 +74,24 @@ def hierarchical(clocks, n_bytes, inside, between, ranks_per_node, links_per_nod
     return _together(clocks, hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node))
 
 
-def parameter_server(clocks, n_bytes, link, servers=1):
+def parameter_server(clocks, n_bytes, link, servers=1, overhead_s=0.0):
     """Workers send their gradients to `servers` servers, each of which keeps a part of the tensor, and get the sum
     back when all have come (`parameter_server_s`).
 
     A server takes what arrives, first come, first served, at the rate of its link, and answers in the same order;
-    a worker's own link carries `n_bytes` each way. The first that came is the first that goes on.
+    between two messages it is busy for `overhead_s`. A worker's own link carries `n_bytes` each way. The first that
+    came is the first that goes on.
     """
     latency_s, bytes_per_s = link
     workers = clocks.shape[-1]
     part_s, whole_s = n_bytes / servers / bytes_per_s, n_bytes / bytes_per_s
+    each_s = part_s + overhead_s
     order = np.argsort(clocks, -1, kind="stable")
     arrive = np.take_along_axis(np.array(clocks, float), order, -1) + latency_s
     turn = np.arange(workers)
-    served = np.maximum.accumulate(arrive - turn * part_s, -1) + (turn + 1) * part_s  # each after the one before it
+    served = np.maximum.accumulate(arrive - turn * each_s, -1) + turn * each_s + part_s  # each after the one before it
     summed = np.maximum(served[..., -1:], arrive[..., -1:] + whole_s)
-    answered = summed + latency_s + np.maximum((turn + 1) * part_s, whole_s)
+    answered = summed + latency_s + np.maximum(turn * each_s + part_s, whole_s)
     stop = np.empty_like(answered)
     np.put_along_axis(stop, order, answered, -1)
     return stop

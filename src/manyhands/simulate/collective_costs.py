@@ -1,5 +1,12 @@
-"""The alpha-beta model of an all-reduce: along a ring, along a tree, by halving and doubling, in two levels,
-through parameter servers; three that NCCL makes on a machine of nodes; and one on a torus.
+"""What a communication pattern costs: the only place of the course that says so.
+
+    pattern_s("ring", 64, 100e6, latency_s=30e-6, bytes_per_s=2e9)      # an all-reduce of 100 MB on 64 ranks
+    rounds("all-to-all", 8, 1e6)                                         # [(7, 125000.0)]: the messages that it prices
+
+`pattern_s` prices the patterns of `PATTERNS`, whose ranks all have alike links. Beside it are functions for patterns
+that need more: two kinds of links (`hierarchical_s`, `node_ring_s`, `double_tree_s`, `in_network_s`), a torus
+(`torus_s`), several servers (`parameter_server_s`), and a chain of pieces (`chain_s`). Tutorials, checks, the
+hackathon's judge, pictures and the simulator all ask here.
 
 A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta). What the models assume:
 
@@ -8,11 +15,9 @@ A message of n bytes takes `latency_s + n_bytes / bytes_per_s` (alpha + n beta).
 * a rank takes part in one message in each direction at a time; only a parameter server has many under way at once;
 * adding numbers up costs nothing, and all ranks begin at the same moment.
 
-Only `hierarchical_s`, `node_ring_s`, `double_tree_s` and `in_network_s` know two kinds of links, inside a node and
-between nodes. `p` is the number of ranks,
-`n_bytes` the size of the tensor, a number or an array. All functions return seconds, in the shape of `n_bytes`; with
-one rank there is nothing to send. p < 1, a bandwidth of 0 or less and a size below 0 are a ValueError. A latency below
-0 is allowed, because the fit of a noisy measurement can give one.
+`p` is the number of ranks, `n_bytes` the size of the tensor, a number or an array. All functions that end in `_s`
+return seconds, in the shape of `n_bytes`; with one rank there is nothing to send. p < 1, a bandwidth of 0 or less and a
+size below 0 are a ValueError. A latency below 0 is allowed, because the fit of a noisy measurement can give one.
 
 Hockney 1994, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20(3): the model of
 a message. Thakur, Rabenseifner, Gropp 2005, Optimization of collective communication operations in MPICH, Int. J. High
@@ -22,6 +27,48 @@ Perform. Comput. Appl. 19(1): of collectives.
 import numpy as np
 
 from manyhands.simulate import given
+
+PATTERNS = ("ring", "tree", "halving and doubling", "reduce-scatter", "all-gather", "broadcast", "reduce",
+            "all-to-all", "server")
+
+
+def pattern_s(pattern, p, n_bytes, latency_s, bytes_per_s, overhead_s=0.0):
+    """The seconds of a pattern, one of `PATTERNS`, on `p` ranks with one link each: its `rounds`, one after the other.
+
+    "server" are `p` workers with a server that is none of them (`parameter_server_s`). Its messages are not in rounds:
+    they set out together, and each occupies the server for `overhead_s`, the o of LogP. In a round a rank handles one
+    message, whose overhead the latency contains. ValueError for a pattern that does not exist.
+    """
+    if pattern == "server":
+        return parameter_server_s(p, n_bytes, latency_s, bytes_per_s, overhead_s=overhead_s)
+    given.real("overhead_s", overhead_s, unit=" seconds")
+    return sum((count * message_s(size, latency_s, bytes_per_s) for count, size in rounds(pattern, p, _bytes(n_bytes))),
+               0.0 * _bytes(n_bytes))
+
+
+def rounds(pattern, p, n_bytes):
+    """The rounds of a pattern, one after the other: [(how many, bytes of the messages in each)], none for one rank.
+
+    In a round a rank sends one message at most and receives one. `n_bytes` is the whole tensor: of an all-gather what
+    all ranks have in the end, of an all-to-all what one rank sends and keeps. The ranks of a ring, an all-gather, a
+    reduce-scatter and an all-to-all send in every round; so does the root of a broadcast. ValueError for another name,
+    also "server", which has no rounds.
+    """
+    p = _ranks(p)
+    if pattern == "halving and doubling":
+        halvings = p.bit_length() - 1
+        return [(2, n_bytes / 2**k) for k in range(1, halvings + 1)] + [(2, n_bytes)] * (p > 2**halvings)
+    found = {"ring": (2 * (p - 1), n_bytes / p), "tree": (2 * _depth(p), n_bytes),
+             **dict.fromkeys(("reduce-scatter", "all-gather", "all-to-all"), (p - 1, n_bytes / p)),
+             **dict.fromkeys(("broadcast", "reduce"), (_depth(p), n_bytes))}
+    if pattern not in found:
+        raise ValueError(f"pattern is {pattern!r}: there are {', '.join(PATTERNS[:-1])}")
+    return [found[pattern]] if p > 1 else []
+
+
+def sent_bytes(pattern, p, n_bytes):
+    """The bytes of a rank that sends in every round (see `rounds`): 2 (p - 1)/p n for a ring."""
+    return sum(count * size for count, size in rounds(pattern, p, n_bytes))
 
 
 def message_s(n_bytes, latency_s, bytes_per_s):
@@ -35,7 +82,7 @@ def ring_s(p, n_bytes, latency_s, bytes_per_s):
     2 (p - 1) (alpha + n / (p B)). Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of
     workstations, J. Parallel Distrib. Comput. 69(2).
     """
-    return 2 * (_ranks(p) - 1) * message_s(_bytes(n_bytes) / p, latency_s, bytes_per_s)
+    return pattern_s("ring", p, n_bytes, latency_s, bytes_per_s)
 
 
 def tree_s(p, n_bytes, latency_s, bytes_per_s):
@@ -45,7 +92,7 @@ def tree_s(p, n_bytes, latency_s, bytes_per_s):
     2 ceil(log2 p) (alpha + n / B). Thakur, Rabenseifner and Gropp 2005, section 4. Where p is no power of two, a sum
     can take less than that: some messages to one rank overlap.
     """
-    return 2 * _depth(p) * message_s(n_bytes, latency_s, bytes_per_s)
+    return pattern_s("tree", p, n_bytes, latency_s, bytes_per_s)
 
 
 def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
@@ -59,13 +106,22 @@ def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
     links is slower. Thakur, Rabenseifner and Gropp 2005, section 4; Rabenseifner 2004, Optimization of collective
     reduction operations, ICCS.
     """
-    halvings = _ranks(p).bit_length() - 1
-    whole = 2**halvings
-    inside_s = 2 * halvings * latency_s + 2 * (whole - 1) / whole * _bytes(n_bytes) / _bandwidth(bytes_per_s)
-    return inside_s + (2 * message_s(n_bytes, latency_s, bytes_per_s) if p > whole else 0)
+    return pattern_s("halving and doubling", p, n_bytes, latency_s, bytes_per_s)
 
 
-def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
+def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):
+    """A broadcast along a chain of ranks, in so many pieces: a rank hands a piece on while it receives the next one.
+
+    (p - 2 + pieces) (alpha + n / (pieces B)): the first piece needs p - 1 messages, and each other one arrives one
+    message later. Without a rank to send to it costs nothing.
+    """
+    given.whole("pieces", pieces)
+    if _ranks(p) == 1:
+        return 0.0 * _bytes(n_bytes)
+    return (p - 2 + pieces) * message_s(_bytes(n_bytes) / pieces, latency_s, bytes_per_s)
+
+
+def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1, pattern="ring"):
     """An all-reduce in two levels: a reduce-scatter inside each node, an all-reduce of each part between the nodes,
     an all-gather inside each node.
 
@@ -73,12 +129,12 @@ def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_no
     of n/g bytes inside, and between the nodes g rings at once, each of 2 (m - 1) rounds of n/(g m) bytes, which share
     the node's `links_per_node` links:
     2 (g - 1) (alpha + n / (g B)) inside + 2 (m - 1) (alpha + n / (m l B)) between,
-    for l links, of which no more than g are used.
+    for l links, of which no more than g are used. `pattern`: of the all-reduce between the nodes, with other rounds.
     Mikami et al. 2018, Massively distributed SGD, arXiv 1811.05233 (a torus of rings; the formula is ours).
     """
     _check_links(inside, between)
     shared = _bytes(n_bytes) / min(_ranks(links_per_node), _ranks(ranks_per_node))
-    return ring_s(ranks_per_node, n_bytes, *inside) + ring_s(nodes, shared, *between)
+    return ring_s(ranks_per_node, n_bytes, *inside) + pattern_s(pattern, nodes, shared, *between)
 
 
 def node_ring_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):

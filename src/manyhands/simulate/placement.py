@@ -6,7 +6,7 @@ in this order, and groups that work at the same time share a node's links evenly
 
 from manyhands.simulate import clocks as calls
 from manyhands.simulate.collective_costs import (
-    double_tree_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s, ring_s, torus_s,
+    double_tree_s, hierarchical_s, in_network_s, message_s, node_ring_s, parameter_server_s, ring_s, torus_s,
 )
 
 ALL_REDUCES = ("ring", "tree", "double tree", "in network", "torus", "halving and doubling", "hierarchical",
@@ -69,7 +69,7 @@ def all_reduce(machine, way, clocks, n_bytes):
     if way.all_reduce == "halving and doubling":
         return calls.halving_doubling(clocks, n_bytes, one)
     if way.all_reduce == "parameter servers" and way.servers:
-        return calls.parameter_server(clocks, n_bytes, one, way.servers)
+        return calls.parameter_server(clocks, n_bytes, one, way.servers, way.overhead_s)
     return clocks.max() + (_together_s(machine, way, way.all_reduce, n_bytes) if len(clocks) > 1 else 0.0) + 0 * clocks
 
 
@@ -91,12 +91,12 @@ def _together_s(machine, way, name, n_bytes):
         return double_tree_s(nodes, inner, n_bytes, within, between)
     if name == "in network":
         return in_network_s(nodes, inner, n_bytes, within, between, everywhere=machine.adds == "everywhere")
-    if name == "hierarchical":
-        return hierarchical_s(nodes, inner, n_bytes, within, between)
-    inside_s = ring_s(inner, n_bytes, *within)
-    if name == "parameter servers":  # one on each node: all but its own part goes out, and comes back
-        return inside_s + (2 * message_s(n_bytes * (nodes - 1) / nodes, *between) if nodes > 1 else 0.0)
-    return inside_s + halving_doubling_s(nodes, n_bytes, *between)
+    if name == "parameter servers":  # one on each node, with a part of the tensor, which the other nodes send and get
+        inside_s = ring_s(inner, n_bytes, *within)
+        return inside_s + (parameter_server_s(nodes - 1, n_bytes / nodes, *between, overhead_s=way.overhead_s)
+                           if nodes > 1 else 0.0)
+    pattern = {"hierarchical": "ring", "hierarchical, halving and doubling": "halving and doubling"}[name]
+    return hierarchical_s(nodes, inner, n_bytes, within, between, pattern=pattern)
 
 
 def reduce_scatter(machine, way, clocks, n_bytes):

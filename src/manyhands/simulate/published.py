@@ -16,6 +16,7 @@ Row = namedtuple("Row", "x published predicted fitted")
 
 TF = "TensorFlow, docs_src/performance/benchmarks.md (2017)"
 WHOLE = 1e15  # a bucket that holds everything: nothing is sent before backward has ended
+NCCL_1 = ("VGG-16", "AlexNet")  # the networks whose gradients NCCL summed in the DGX-1, according to the source
 
 
 def predicted(table):
@@ -134,18 +135,32 @@ def megatron_flops(x):
 
 def unfitted(reached=0.7):
     """[(table, GPUs, published, predicted)]: only the speed of one GPU is taken from a table. The links have `reached`
-    of their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`)."""
+    of their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`), except where the source
+    names NCCL in May 2017 (`nccl_1`)."""
     found = []
-    for what, machine, counts, numbers in (("K80", "p2-8xlarge", (1, 8, 16, 32, 64), K80),
-                                           ("P100 of a DGX-1", "dgx-1-p100", (1, 2, 4, 8), DGX_1)):
-        machine = named(machine, reached).machine
+    for what, kind, counts, numbers in (("K80", "p2-8xlarge", (1, 8, 16, 32, 64), K80),
+                                        ("P100 of a DGX-1", "dgx-1-p100", (1, 2, 4, 8), DGX_1)):
         for name, (blocks, batch, images) in numbers.items():
+            machine, all_reduce = named(kind, reached).machine, "auto"
+            if kind == "dgx-1-p100" and name in NCCL_1:
+                machine, all_reduce = nccl_1(reached), "ring"
             layers = networks.layers(blocks, batch, networks.flops(blocks) * images[0])
-            found += [(f"{name}, {what}", gpus, number,
-                       gpus * batch / step(machine, layers, Way(gpus, bucket_bytes=WHOLE, all_reduce="auto")).seconds)
-                      for gpus, number in list(zip(counts, images))[1:]]
+            for gpus, number in list(zip(counts, images))[1:]:
+                way = Way(gpus, bucket_bytes=WHOLE, all_reduce=all_reduce)
+                found.append((f"{name}, {what}", gpus, number, gpus * batch / step(machine, layers, way).seconds))
     return [*found, ("ResNet-101, Pascal, Horovod: efficiency", 512, 0.9, horovod(512) / 512 / horovod(1)),
             ("ResNet-50, P100, Goyal: steps of 8 GPUs", 352, 1.12, goyal(44, None) / goyal(1, None))]
+
+
+def nccl_1(reached):
+    """The P100 of a DGX-1 as NCCL 1 used them: the `Machine` that its only ring sees.
+
+    Until version 2, NCCL built a single ring, in the order of the devices' numbers, and passed data through the host's
+    memory where two neighbours could not reach each other. In a DGX-1, one NVLink (20 GB/s) joins any two GPUs of 0 to
+    3 and of 4 to 7, but none joins 3 to 4 or 7 to 0: these two hops of a ring of eight take PCIe 3.0 x16, some 12 GB/s.
+    NVIDIA/nccl v1.3.4, src/core.cu (`orderRanks`, `commBuildMaps`), and issues 666 and 301; Tesla P100 white paper.
+    """
+    return Machine(4, (5e-6, 20e9 * reached), (5e-6, 12e9 * reached))
 
 
 def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", bucket_bytes=4 * 2**20):

@@ -45,9 +45,10 @@ Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes
 # data: replicas; stages: ranks of the pipeline; split: ranks that share each layer; zero: stage of ZeRO; schedule:
 # "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on each rank), or orders of your own; all_reduce: one
 # of `placement.ALL_REDUCES`, of the gradients; servers: with "parameter servers", so many hosts apart, or 0: one on
-# each node
+# each node; overhead_s: how long each message occupies a server besides its bytes
 Way = namedtuple("Way", "data stages split micro_batches zero schedule bucket_bytes all_reduce chunks servers "
-                        "micro_batch_s", defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0, 0.0))
+                        "micro_batch_s overhead_s",
+                 defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0, 0.0, 0.0))
 
 # seconds of the step; the parts of it (0 to 1) that an average rank computes, waits in its pipeline, and is kept by
 # messages that nothing hides or by slower ranks: they sum to 1
@@ -269,6 +270,7 @@ def _check(machine, way):
                 most=given.MOST_RANKS)
     given.real("bucket_bytes", way.bucket_bytes, finite=False)
     given.real("micro_batch_s", way.micro_batch_s, unit=" seconds")
+    given.real("overhead_s", way.overhead_s, unit=" seconds")
     given.whole("servers", way.servers, least=0)
     if way.zero not in (0, 1, 2, 3):
         raise ValueError(f"zero is {way.zero!r}: ZeRO has the stages 0, 1, 2 and 3")

@@ -1,7 +1,7 @@
 """Split: layer i on device i % n.
 
 fails: split/placement
-shows: as np.array_split deals them
+shows: as np.array_split divides them
 points: 11
 runs: split
 """

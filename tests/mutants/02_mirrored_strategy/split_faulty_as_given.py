@@ -1,8 +1,8 @@
 """Split: the colleague's function as it is, layers dealt one by one and all of backward in one place.
 
-fails: split/placement
-shows: a tape for each layer
-points: 11
+fails: split/placement, split/gradients
+shows: every layer still runs where it ran there
+points: 10
 runs: split
 """
 # %% grade_id="split"

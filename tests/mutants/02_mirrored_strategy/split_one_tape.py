@@ -1,7 +1,7 @@
 """Split: one tape for all layers, so that all of backward runs on one device.
 
 fails: split/placement
-shows: a tape for each layer
+shows: a tape for itself
 points: 11
 runs: split
 """

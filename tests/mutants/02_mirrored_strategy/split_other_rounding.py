@@ -1,7 +1,7 @@
 """Split: the layers are dealt out by another rounding: 6 on 4 devices as 2, 1, 2, 1.
 
 fails: split/placement
-shows: as np.array_split deals them
+shows: as np.array_split divides them
 points: 11
 runs: split
 """

@@ -22,7 +22,7 @@ def interval(n_bytes, times_s, level, fit):
 def all_gather_s(p, n_bytes, latency_s, bytes_per_s):
     from manyhands import simulate
 
-    return simulate.ring_s(p, n_bytes, latency_s, bytes_per_s) / 2
+    return simulate.pattern_s("all-gather", p, n_bytes, latency_s, bytes_per_s)
 
 
 def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):

@@ -1,7 +1,7 @@
 """Each rank takes a contiguous block in place of every world_size-th sample.
 
 fails: sampler/epochs
-shows: The right samples in the wrong hands
+shows: The right samples are on the wrong ranks
 points: 18
 """
 # %% grade_id="sampler"

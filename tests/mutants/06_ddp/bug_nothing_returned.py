@@ -1,7 +1,7 @@
 """The weights are right; the rows are not returned.
 
 fails: bug/weights
-shows: The loop is to return a list with the rows of each step
+shows: The loop must return a list with the rows of each step
 points: 18
 """
 # %% grade_id="bug"

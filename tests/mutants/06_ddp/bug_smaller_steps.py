@@ -1,7 +1,7 @@
 """4 rows of each rank in a step, and twice as many steps.
 
 fails: bug/averaged, bug/weights
-shows: each takes 8 rows of this rank
+shows: In each step, this rank takes 8 rows
 points: 17
 """
 # %% grade_id="bug"

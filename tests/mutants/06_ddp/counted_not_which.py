@@ -1,7 +1,7 @@
 """Counts how many gradients are ready, and not which: a bucket leaves before its own are there.
 
 fails: hooks/overlap
-shows: A bucket left before all of its own gradients of this backward pass were there
+shows: A bucket left before all of its own gradients of this backward pass were ready
 points: 18
 """
 # %% grade_id="hooks"

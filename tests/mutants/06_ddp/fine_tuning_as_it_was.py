@@ -2,6 +2,7 @@
 
 fails: fine-tuning/rates, fine-tuning/layers, fine-tuning/labels
 shows: lowered their rates after different epochs
+shows: not all of them can match a single process
 points: 16
 """
 # %% grade_id="fine-tuning"

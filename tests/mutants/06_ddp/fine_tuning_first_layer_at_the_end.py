@@ -1,7 +1,7 @@
 """The first layers are averaged once, at the end, so they are equal and not those of one process.
 
 fails: fine-tuning/labels
-shows: The ranks agree with each other, but not with one process
+shows: The ranks agree with each other, but not with a single process
 points: 18
 """
 # %% grade_id="fine-tuning"

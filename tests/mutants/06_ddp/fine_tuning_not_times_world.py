@@ -1,7 +1,7 @@
 """The losses are divided by the labels of all ranks, and DDP divides by the number of ranks once more.
 
 fails: fine-tuning/labels
-shows: The gradient is 4 times too small
+shows: The gradient is too small by a factor of 4
 points: 18
 """
 # %% grade_id="fine-tuning"

@@ -2,6 +2,7 @@
 
 fails: fine-tuning/layers, fine-tuning/labels
 shows: what is unfrozen later, it does not see
+shows: not all of them can match a single process
 points: 17
 """
 # %% grade_id="fine-tuning"

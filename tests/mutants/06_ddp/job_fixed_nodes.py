@@ -1,7 +1,7 @@
 """The number of nodes is written down a second time, where sbatch cannot change it.
 
 fails: job/nodes
-shows: changes the number: SLURM_NNODES has it
+shows: changes the number, use SLURM_NNODES
 points: 18
 """
 # %% grade_id="job"

@@ -1,7 +1,7 @@
 """The options of torchrun stand behind the script, which gets them.
 
 fails: job/nodes, job/meeting
-shows: The options of torchrun stand before the script
+shows: The options of torchrun must be before the script
 points: 17
 """
 # %% grade_id="job"

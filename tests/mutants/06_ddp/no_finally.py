@@ -1,7 +1,7 @@
 """After an exception inside no_sync, gradients are never sent again.
 
 fails: no-sync/silent
-shows: set it back in a `finally`
+shows: Set it back in a `finally`
 points: 18
 """
 # %% grade_id="no-sync"

@@ -1,8 +1,8 @@
 """Data that does not divide is not padded: some ranks take one step more.
 
 fails: sampler/padding, sampler/epochs
-shows: would wait for ever
-shows: What follows is not
+shows: would wait forever
+shows: what follows is not
 points: 17
 """
 # %% grade_id="sampler"

@@ -1,7 +1,7 @@
 """One gradient releases one bucket at most: `if` in place of `while`.
 
 fails: hooks/overlap
-shows: launch in a loop, `while`
+shows: Launch in a loop, `while`
 points: 18
 """
 # %% grade_id="hooks"

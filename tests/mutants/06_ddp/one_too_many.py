@@ -1,7 +1,7 @@
 """n // world_size + 1 samples for each rank, which is one too many where n divides.
 
 fails: sampler/padding, sampler/epochs
-shows: equally many samples, but too many
+shows: the same number of samples, but it is too large
 shows: the order from its beginning
 points: 17
 """

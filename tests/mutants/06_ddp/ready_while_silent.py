@@ -1,7 +1,7 @@
 """A parameter is noted in `ready` while ddp.sync is False.
 
 fails: hooks/overlap, no-sync/sum
-shows: not even noting the parameter in `ready`; and a gradient
+shows: not even note the parameter in `ready`. Moreover, a gradient
 shows: The cause is in exercise 4
 points: 17
 runs: hooks, no-sync

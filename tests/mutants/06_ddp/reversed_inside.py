@@ -1,7 +1,7 @@
 """The buckets are cut from the last parameter, and each is turned round at the end.
 
 fails: buckets/cut
-shows: in another order: inside a bucket, too
+shows: in a different order. Inside a bucket, too
 points: 18
 runs: buckets
 """

@@ -1,7 +1,7 @@
 """src=0 is rank 0 of the world, which is not in every group.
 
 fails: broadcast/parameters, broadcast/buffers, hooks/mean, hooks/overlap
-shows: name its first rank with group_src=0
+shows: To name the first rank of a group, use group_src=0
 points: 15
 """
 # %% grade_id="broadcast"

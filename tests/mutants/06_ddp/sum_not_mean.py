@@ -1,7 +1,7 @@
 """The gradients are summed, and not divided by the number of ranks.
 
 fails: flight/land, hooks/mean, hooks/unused, no-sync/sum
-shows: 4 times too large: summed, not averaged
+shows: too large by a factor of 4, because it was summed but not averaged
 points: 15
 """
 # %% grade_id="flight"

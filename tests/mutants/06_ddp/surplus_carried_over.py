@@ -1,7 +1,7 @@
 """What a bucket holds beyond bucket_bytes is counted for the next one.
 
 fails: buckets/cut
-shows: The cut is elsewhere
+shows: The buckets are cut at different places
 points: 18
 runs: buckets
 """

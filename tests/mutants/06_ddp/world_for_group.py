@@ -1,7 +1,7 @@
 """The sum over a group is divided by the size of the world.
 
 fails: flight/land, hooks/mean
-shows: Divide by that of the group, 3 here
+shows: Divide it by the size of the group, which is 3 here
 points: 17
 """
 # %% grade_id="flight"

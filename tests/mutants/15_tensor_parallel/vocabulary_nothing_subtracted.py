@@ -2,6 +2,7 @@
 
 fails: vocabulary/values, vocabulary/gradients
 shows: exp overflows unless the largest score of all words is subtracted
+shows: Repair the criterion above first
 points: 26
 """
 # %% grade_id="vocabulary"

@@ -2,6 +2,7 @@
 
 fails: vocabulary/values, vocabulary/gradients
 shows: Each rank subtracts the largest score of its own words
+shows: Repair the criterion above first
 points: 26
 """
 # %% grade_id="vocabulary"

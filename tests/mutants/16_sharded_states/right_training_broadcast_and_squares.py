@@ -19,7 +19,7 @@ def training(make, x, y, seed, steps, max_norm, mesh):
             (loss / 4).backward()
         gradients = [weight.grad.to_local() for weight in net.parameters()]
         square = sum(part.square().sum() for part in gradients)
-        dist.all_reduce(square)
+        dist.all_reduce(square, group=mesh.get_group())
         for part in gradients:
             part *= min(1.0, max_norm / square.sqrt().item())
         sgd.step()

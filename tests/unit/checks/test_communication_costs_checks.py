@@ -164,8 +164,15 @@ def test_worlds_have_all_kinds(seed):
     sizes = [p for p, *_ in cases.worlds(seed)]
     assert sizes[:4] == [1, 2, 3, 4] and max(sizes) >= 900 and min(p for p, *_ in cases.worlds(seed, least=2)) == 2
     for p, n_bytes, link in cases.worlds(seed):
-        half_of_a_ring = float(simulate.ring_s(p, n_bytes, *link)) / 2
-        assert verdicts.gather_problem(p, n_bytes, link, half_of_a_ring) is None and verdicts.gather_problem(p, n_bytes, link, verdicts.NAN)
+        assert verdicts.gather_problem(p, n_bytes, link, played_gather_s(p, n_bytes, link)) is None and verdicts.gather_problem(p, n_bytes, link, verdicts.NAN)
+
+
+def played_gather_s(p, n_bytes, link):
+    """The all-gather round by round: a rank goes on when it has sent its part and received its neighbour's."""
+    clocks = np.zeros(p)
+    for _ in range(p - 1):
+        clocks = np.maximum(clocks, np.roll(clocks, 1)) + link.latency_s + n_bytes / p / link.bytes_per_s
+    return float(clocks.max())
 
 
 def played_s(p, n_bytes, pieces, link):
@@ -186,7 +193,9 @@ def test_a_chain_takes_what_its_parts_take_if_they_are_played_one_by_one(seed):
     for p, n_bytes, link in cases.worlds(seed, least=2):
         best, tried = verdicts.best_pieces(p, n_bytes, link), [*range(1, 40), *np.geomspace(40, 1e5, 50).astype(int)]
         assert verdicts.chain_with(p, n_bytes, link, best) <= min(verdicts.chain_with(p, n_bytes, link, int(one)) for one in tried) * (1 + 1e-9)
-        assert verdicts.pieces_problem(p, n_bytes, link, best) is None
+        assert verdicts.pieces_problem(p, n_bytes, link, best) is None and verdicts.pieces_problem(p, n_bytes, link, float(best)) is None
+        assert verdicts.chain_with(p, n_bytes, link, float(best)) == verdicts.chain_with(p, n_bytes, link, best)
+        assert np.isnan([verdicts.chain_with(p, n_bytes, link, one) for one in (best + 0.5, 0.0, float("inf"), float("nan"))]).all()
         assert verdicts.pieces_problem(p, n_bytes, link, best + 0.5) and verdicts.pieces_problem(p, n_bytes, link, 0)
 
 

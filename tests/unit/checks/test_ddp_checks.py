@@ -41,8 +41,8 @@ def test_a_bucket_never_leaves_before_the_one_in_front():
 
 
 @pytest.mark.parametrize("got, says", [
-    ([8.0, 4.0], "4 times too large"), ([0.5, 0.25], "4 times too small"), ([5.0, 5.0], "rank's own gradient"),
-    ([1.25, 1.25], "own gradient, divided"), (None, "is None"), ([0.0, 9.0], "neither the mean nor the sum")])
+    ([8.0, 4.0], "too large by a factor of 4"), ([0.5, 0.25], "too small by a factor of 4"), ([5.0, 5.0], "rank's own gradient"),
+    ([1.25, 1.25], "own gradient after a division"), (None, "is None"), ([0.0, 9.0], "neither the mean nor the sum")])
 def test_a_wrong_average_is_named(got, says):
     assert says in verdicts.average_mistake(got, [2.0, 1.0], [5.0, 5.0], 4)
 
@@ -62,10 +62,10 @@ def test_lines_for_sbatch_end_at_the_first_command():
     ("srun bash -c 'torchrun --nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID --nproc_per_node=2 --master_addr=$FIRST --master_port=1234 \"$@\"' sh", (None, None)),
     ("srun torchrun --nnodes $SLURM_NNODES --node-rank $SLURM_NODEID --nproc-per-node 2 --master-addr $FIRST", (None, "before srun started")),
     ("srun --ntasks-per-node 2 torchrun --nnodes $SLURM_NNODES --nproc-per-node 2", ("one is enough", "at its own address")),
-    ("srun python -u -m torch.distributed.run --nnodes 1 --nproc-per-node 2 --master-addr $FIRST", ("told --nnodes 1", "not told which node")),
+    ("srun python -u -m torch.distributed.run --nnodes 1 --nproc-per-node 2 --master-addr $FIRST", ("given --nnodes 1", "not told which node")),
     ("srun -n1 -r 1 torchrun --nnodes 2 --node-rank 1 --nproc-per-node 2 --master-addr $FIRST 06_train.py --checkpoint digits.pt &\n"
      "srun -N 1 -n 1 --nodelist=$FIRST torchrun --nnodes 2 --node-rank 0 --nproc-per-node 2 --master-addr $FIRST", (None, None)),
-    ("srun --ntasks=1 torchrun --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint $FIRST:1", ("on the first node only", "2 torchruns, and 1 came")),
+    ("srun --ntasks=1 torchrun --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint $FIRST:1", ("on the first node only", "2 torchruns, but only 1 joined")),
     ("torchrn", ("command not found", "command not found"))])
 def test_a_batch_file_is_run_with_stand_ins(command, says):
     first = "export FIRST=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)"
@@ -75,7 +75,7 @@ def test_a_batch_file_is_run_with_stand_ins(command, says):
         assert problem is None if part is None else part in problem["mistake"]
 
 
-@pytest.mark.parametrize("end, says", [(" &", "kills all that it has started"), (" &\nwait", None), ("", None)])
+@pytest.mark.parametrize("end, says", [(" &", "kills everything that the job has started"), (" &\nwait", None), ("", None)])
 def test_a_file_that_ends_before_what_it_has_started_is_told(end, says):
     torchrun = "torchrun --nnodes $SLURM_NNODES --nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint=x:1 ./06_train.py --checkpoint=digits.pt"
     problem = batch_file_verdicts.nodes_problem(batch_file.run(f"#!/bin/bash\n#SBATCH -N 2\nsrun {torchrun}{end}\n", 3))
@@ -114,7 +114,7 @@ def test_a_bucket_that_left_before_it_was_complete_is_told_from_one_that_left_la
 
 
 @pytest.mark.parametrize("rows, says", [
-    ([[0, 4], [1, 5]], None), (None, "list with the rows"), ([[0, 4]], "list with the rows"), ([[0, 4], [1, 2]], "of epoch 1"), ([[0, 1, 4, 5], [1, 5]], "not its share")])
+    ([[0, 4], [1, 5]], None), (None, "list with the rows"), ([[0, 4]], "list with the rows"), ([[0, 4], [1, 2]], "of epoch 1"), ([[0, 1, 4, 5], [1, 5]], "not in its share")])
 def test_the_rows_of_each_step_are_those_that_were_dealt(rows, says):
     problem = verdicts.rows_problem(0, {"rows": rows, "dealt": [[0, 4], [1, 5]], "epochs": 2})
     assert problem is None if says is None else says in problem["mistake"]

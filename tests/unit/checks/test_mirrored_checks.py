@@ -20,14 +20,27 @@ def test_a_right_update_by_a_wrong_gradient_is_not_blamed():
 
 
 @pytest.mark.parametrize("forward, backward, says", [
-    ([0, 1, 1], [0, 1, 1], None), ([0, 1], [0, 1], "called 2 times"), ([0, 0, 1], [0, 0, 1], "of layer 1 on device 0"), ([0, 1, 1], [0, 0, 1], "backward of layer 1")])
+    ([0, 1, 1], [0, 1, 1], None), ([0, 1], [0, 1], "called 2 times"), ([0, 0, 1], [0, 0, 1], "weights of layer 1 are on device 0"), ([0, 1, 1], [0, 0, 1], "Backward of layer 1 ran on device 0 and not on device 1, where the list of devices is 0, 1")])
 def test_a_layer_on_another_device_is_told(forward, backward, says):
     ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
-    ledger.places = [("CPU", 0), ("CPU", 1), ("CPU", 1)]
+    ledger.places, ledger.devices = [("CPU", 0), ("CPU", 1), ("CPU", 1)], [("CPU", 0), ("CPU", 1)]
     ledger.forward = [(("CPU", i), ("CPU", i)) for i in forward]
     ledger.backward = {number: ("CPU", i) for number, i in enumerate(backward)}
     problem = model_verdicts.layers(ledger)
     assert problem is None if says is None else says in problem["mistake"]
+
+
+def test_right_gradients_count_once_a_layer_has_moved():
+    ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
+    ledger.devices = [("CPU", 2), ("CPU", 0)]
+    ledger.places = [("CPU", 2), ("CPU", 2), ("CPU", 0), ("CPU", 0)]
+    ledger.forward, ledger.backward = [(("CPU", i), ("CPU", i)) for i in (2, 0, 2, 0)], dict.fromkeys(range(4), ("CPU", 0))
+    assert ledger.as_given()
+    ledger.forward = [(place, place) for place in ledger.places]
+    assert not ledger.as_given()
+    right = [np.ones((2, 2))]
+    assert model_verdicts.layer_gradients(right, right, False) is None
+    assert "still runs where it ran there" in model_verdicts.layer_gradients(right, right, True)["mistake"]
 
 
 def test_a_rate_in_the_gradient_and_another_loss_are_told_as_what_they_are():

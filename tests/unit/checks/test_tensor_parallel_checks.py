@@ -21,7 +21,7 @@ def test_each_check_has_a_hint_of_two_steps():
 
 
 def test_every_text_can_be_filled_in():
-    given = ("what", "name", "rank", "size", "heads", "way", "got", "needed", "error", "case", "operand", "layout", "mesh", "sizes", "best")
+    given = ("what", "name", "rank", "size", "members", "heads", "way", "got", "needed", "error", "case", "operand", "layout", "mesh", "sizes", "best")
     texts = [text for key, text in MISTAKES.items() if key != "known"]
     assert {field for text in texts for _, field, _, _ in string.Formatter().parse(text) if field} <= set(given)
     assert MISTAKES["no layout"].format().count("{dimension: axis}") == 1
@@ -147,11 +147,11 @@ def test_a_number_that_is_no_number_is_no_pair():
 def case_of(**changed):
     value = {"name": "output", "right": True, "looks": "other", "sample": [1.0], "wanted": [1.0], "shape": [2], "wanted shape": [2]}
     value |= changed.pop("value", {})
-    return {"what": "row", "rank": 1, "size": 3, "value": value, "detached": False, "touched": [], "gradients": [{**value, "name": "x"}],
+    return {"what": "row", "rank": 1, "size": 3, "members": [0, 1, 3], "value": value, "detached": False, "touched": [], "gradients": [{**value, "name": "x"}],
             "forward": [1, 32], "backward": [0, 0], "sums": [[1, 32], [0, 0]]} | changed
 
 
-@pytest.mark.parametrize("looks", ["nothing", "no tensor", "dtype", "shape", "not finite", "other", "bias on each"])
+@pytest.mark.parametrize("looks", ["nothing", "no tensor", "dtype", "shape", "not finite", "other", "other in a group", "bias on each"])
 def test_a_wrong_output_is_told(looks):
     told = verdicts.value_problem(case_of(value={"right": False, "looks": looks}))
     assert told["rank"] == 1 and told["mistake"] and "{" not in told["mistake"]
@@ -168,12 +168,28 @@ def test_what_a_layer_may_not_do_is_told():
     assert "the bytes" in verdicts.calls_problem(case_of(forward=[1, 64]))["mistake"]
 
 
-@pytest.mark.parametrize("looks", ["nothing", "own", "times", "divided", "nothing summed", "shape", "dtype", "not finite", "other"])
+@pytest.mark.parametrize("looks", ["nothing", "own", "times", "divided", "nothing summed", "shape", "dtype", "not finite", "other", "other in a group"])
 @pytest.mark.parametrize("what, name", [("row", "b"), ("copy", "x"), ("sum", "x"), ("mlp", "down_bias"), ("attention", "qkv")])
 def test_a_wrong_gradient_is_told(what, name, looks):
     one = {"name": name, "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
     told = verdicts.gradients_problem(case_of(what=what, gradients=[one]))
     assert told["got"] == [2.0] and "{" not in told["mistake"]
+
+
+@pytest.mark.parametrize("looks, follows", [("other", True), ("other in a group", True), ("not finite", True), ("times", False)])
+def test_a_wrong_gradient_of_a_wrong_output_may_follow_from_it(looks, follows):
+    one = {"name": "x", "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
+    told = verdicts.gradients_problem(case_of(what="loss", value={"right": False}, gradients=[one]))
+    assert ("Repair the criterion above first" in told["mistake"]) == follows
+
+
+def test_what_is_wrong_in_small_groups_only_is_told():
+    whole, small = case_of(size=4, members=[0, 1, 2, 3]), case_of(value={"right": False})
+    verdicts.mark_small_groups([whole, small])
+    assert "in the group of the ranks [0, 1, 3]" in verdicts.value_problem(small)["mistake"]
+    whole, small = case_of(size=4, value={"right": False}), case_of(value={"right": False})
+    verdicts.mark_small_groups([whole, small])
+    assert "group" not in verdicts.value_problem(small)["mistake"]
 
 
 def test_exceptions_other_than_value_errors_are_told():

@@ -125,3 +125,19 @@ def test_the_magic_says_it_in_a_sentence(options, why):
     magics.cluster = cluster
     with pytest.raises(UsageError, match=why):
         magics.px(options, "1")
+
+
+def test_the_magic_says_that_there_is_no_cluster():
+    """A start that fails leaves it so; ipyparallel's own `%%px` would say that --setup is unknown."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from manyhands import Cluster
+
+    shell = InteractiveShell.instance()
+    try:
+        with pytest.raises(ValueError, match="nodes"):
+            Cluster(nodes=0)
+        with pytest.raises(UsageError, match="%%px needs a cluster, and none is running in this notebook"):
+            shell.run_cell_magic("px", "--setup", "1")
+    finally:
+        InteractiveShell.clear_instance()

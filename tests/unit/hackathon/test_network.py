@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 
+from manyhands.checks.hackathon import cases
 from manyhands.hackathon.network import ANYBODY, HEAD_BYTES, MOST_KEPT_BYTES, Network, Operation, Refused, results
 from manyhands.simulate import message_s, ring_s, tree_s
 
@@ -65,6 +66,26 @@ def test_a_collective_takes_what_the_models_say(call, seconds, ranks):
 
     clocks = play(network(ranks), *[program] * ranks).clock_s
     assert clocks == [pytest.approx((ranks - 1) / 10 + seconds(ranks, 2400 * ranks), rel=1e-12)] * ranks
+
+
+@pytest.mark.parametrize("seed", [0, 4711])
+def test_what_lab_20_prices_is_what_the_network_counts(seed):
+    """The entries of its exercise 2, played here to the end."""
+    def entry(steps, every, tensors, ranks, gradient_s, call):
+        async def program(net, rank):
+            for step in range(1, steps + 1):
+                net.compute(rank, gradient_s)
+                for n_bytes in tensors if step % every == 0 else ():
+                    await do(net, collective(rank, call, torch.zeros(n_bytes // 4), ranks))
+        return program
+
+    asked = [(case, *case.arguments, "all_reduce") for case in cases.entries(seed)]
+    asked += [(case, steps, 1, [n], ranks, gradient_s, one, "all_gather")
+              for case in cases.gathers(seed) for steps, n, ranks, gradient_s, one in [case.arguments]]
+    for case, steps, every, tensors, ranks, gradient_s, one, call in asked:
+        net = Network(ranks, 8e-6 / (one(1) - one(0)), 1e3 * one(-HEAD_BYTES))
+        clocks = play(net, *[entry(steps, every, tensors, ranks, gradient_s, call)] * ranks).clock_s
+        assert clocks == [pytest.approx(case.right, rel=1e-9)] * ranks, case.told
 
 
 def test_updates_add_up_along_messages_and_not_beside_them():

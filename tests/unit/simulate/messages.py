@@ -6,6 +6,8 @@ A program is a list of rounds for each rank; a round lists the messages that the
 
 import heapq
 
+from manyhands.ledger import models
+
 
 def play(programs, clocks, link):
     """The times at which the ranks have ended their programs."""
@@ -68,6 +70,44 @@ def halving_doubling(p, n_bytes):
             programs[rank].append([(rank ^ away, size, "send"), (rank ^ away, size, "receive")])
     fold(up=False)
     return programs
+
+
+def of_the_ledger(call, p, n_bytes):
+    """What the ledger takes a collective of `torch.distributed` to consist of: `n_bytes` is the whole tensor."""
+    given, taken = {"all_gather_single": (n_bytes // p, n_bytes), "reduce_scatter_single": (n_bytes, n_bytes // p)}.get(
+        call, (n_bytes, n_bytes))
+    programs = []
+    for rank in range(p):
+        steps = models.steps(call, p, rank, [given], [taken])
+        found = [[(s.peer, s.bytes, "send" if s.kind == "sent" else "receive") for s in steps if s.step == k]
+                 for k in range(models.length(call, p))]
+        programs.append([one for one in found if one])
+    return programs
+
+
+def all_to_all(p, n_bytes):
+    """In round k each rank sends to the one k places further on."""
+    return [[[((rank + k) % p, n_bytes / p, "send"), ((rank - k) % p, n_bytes / p, "receive")] for k in range(1, p)]
+            for rank in range(p)]
+
+
+def chain(p, n_bytes, pieces):
+    """The messages of a broadcast along a chain, for `stream`."""
+    return [(rank, rank + 1, n_bytes / pieces, [piece * (p - 1) + rank - 1] if rank else [])
+            for piece in range(pieces) for rank in range(p - 1)]
+
+
+def busy_server(workers, n_bytes, link, overhead_s):
+    """Seconds until all workers have the sum from one server, which handles each message for `overhead_s` and receives
+    its bytes after that. A latency contains the overhead of one message."""
+    latency_s, bytes_per_s = link
+    free_s = latency_s - overhead_s
+    for _ in range(workers):
+        free_s += overhead_s + n_bytes / bytes_per_s
+    sent_s = free_s
+    for _ in range(workers):
+        sent_s += overhead_s + n_bytes / bytes_per_s
+    return sent_s - overhead_s + latency_s
 
 
 def parameter_server(clocks, n_bytes, link, servers):

@@ -40,6 +40,8 @@ def test_together_they_take_what_the_formulas_say(p):
         assert getattr(clocks, way)(start, 1e5, LINK).max() == pytest.approx(3 + cost_s)
     cost_s = collective_costs.parameter_server_s(p, 1e5, *LINK, servers=2)
     assert clocks.parameter_server(start, 1e5, LINK, 2).max() == pytest.approx(3 + cost_s)
+    played_s = messages.busy_server(p, 1e5, LINK, 1e-3)
+    assert clocks.parameter_server(start, 1e5, LINK, overhead_s=1e-3).max() == pytest.approx(3 + played_s)
 
 
 def test_two_levels_are_three_rings_one_after_the_other():

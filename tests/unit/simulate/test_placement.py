@@ -65,6 +65,8 @@ def test_servers_apart_serve_as_many_workers_as_there_are():
     one, two = (gradients_s(MACHINE, data=32, all_reduce="parameter servers", servers=servers) for servers in (1, 2))
     assert one == pytest.approx(costs.parameter_server_s(32, 8e5, *MACHINE.between))
     assert two == pytest.approx(costs.parameter_server_s(32, 8e5, *MACHINE.between, servers=2))
+    busy = gradients_s(MACHINE, data=32, all_reduce="parameter servers", servers=1, overhead_s=1e-4)
+    assert busy == pytest.approx(messages.busy_server(32, 8e5, MACHINE.between, 1e-4))
 
 
 @pytest.mark.parametrize("stages, micro_batches, chunks", [(2, 2, 2), (4, 4, 2), (4, 8, 3), (3, 9, 2), (1, 3, 2)])

@@ -10,7 +10,10 @@ import pytest
 
 import manyhands.simulate as room
 from manyhands.ledger import models
-from manyhands.simulate import buckets, crossover_bytes, double_tree_s, finish_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s, parameter_server_s, resnet50_bytes, ring_s, tree_s
+from manyhands.simulate import (
+    PATTERNS, buckets, chain_s, crossover_bytes, double_tree_s, finish_s, halving_doubling_s, hierarchical_s, in_network_s, message_s, node_ring_s,
+    parameter_server_s, pattern_s, resnet50_bytes, ring_s, rounds, sent_bytes, tree_s,
+)
 
 LINK = (1e-4, 1e8)  # 100 us, 100 MB/s
 
@@ -22,6 +25,53 @@ def test_a_ring_costs_what_its_messages_cost(p, n_bytes):
     sent = [[step for step in models.steps("allreduce", p, rank, [n_bytes], [n_bytes]) if step.kind == "sent"] for rank in range(p)]
     by_round = [max(message_s(step.bytes, *LINK) for rank in sent for step in rank if step.step == k) for k in range(models.length("allreduce", p))]
     assert ring_s(p, n_bytes, *LINK) == pytest.approx(sum(by_round))
+
+
+PLAYED = {
+    "ring": lambda p, n: messages.of_the_ledger("allreduce", p, n), "tree": messages.tree,
+    "halving and doubling": messages.halving_doubling, "all-to-all": messages.all_to_all,
+    "reduce-scatter": lambda p, n: messages.of_the_ledger("reduce_scatter_single", p, n),
+    "all-gather": lambda p, n: messages.of_the_ledger("all_gather_single", p, n),
+    "broadcast": lambda p, n: messages.of_the_ledger("broadcast", p, n),
+    "reduce": lambda p, n: messages.of_the_ledger("reduce", p, n)}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 8, 13])
+def test_a_pattern_costs_what_its_messages_cost(pattern, p):
+    """Each one played: of the rounds and the bytes that are priced, the test knows nothing."""
+    for n_bytes in (0, 840 * 13, 840 * 13 * 1000):
+        if pattern == "server":
+            played, overhead_s = messages.busy_server(p, n_bytes, LINK, 5e-6), 5e-6
+        else:
+            programs = PLAYED[pattern](p, n_bytes)
+            played, overhead_s = max(messages.play(programs, [0.0] * p, LINK)), 0.0
+            sent = [sum(size for found in program for _, size, kind in found if kind == "send") for program in programs]
+            if pattern in ("ring", "reduce-scatter", "all-gather", "all-to-all", "broadcast"):
+                assert sent_bytes(pattern, p, n_bytes) == pytest.approx(max(sent))
+        said = pattern_s(pattern, p, n_bytes, *LINK, overhead_s=overhead_s)
+        if (pattern, p & (p - 1) > 0) in (("tree", True), ("reduce", True)):  # some messages to one rank overlap
+            assert played <= said * (1 + 1e-9) and said < 2 * played
+        else:
+            assert said == pytest.approx(played, rel=1e-9), n_bytes
+
+
+@pytest.mark.parametrize("p, pieces", [(1, 3), (2, 1), (2, 5), (5, 1), (5, 7), (9, 4)])
+def test_a_chain_costs_what_its_pieces_cost(p, pieces):
+    """Each piece on its own link, whose latency is part of what occupies it."""
+    latency_s, bytes_per_s = LINK
+    played = messages.stream(messages.chain(p, 1e6, pieces),
+                             lambda a, b: ((a, b), 0.0, 1 / (1 / bytes_per_s + latency_s / (1e6 / pieces))))
+    assert chain_s(p, 1e6, pieces, *LINK) == pytest.approx(played)
+
+
+def test_unknown_patterns_are_refused():
+    with pytest.raises(ValueError, match="pattern is 'star': there are ring, tree"):
+        pattern_s("star", 4, 8, *LINK)
+    with pytest.raises(ValueError, match="there are ring"):
+        rounds("server", 4, 8)
+    with pytest.raises(ValueError, match="pieces"):
+        chain_s(4, 8, 0, *LINK)
 
 
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 7, 8, 9, 1024])

@@ -209,11 +209,18 @@ def halving_evidence(t):
 
 def most_bytes(way, p, nbytes):
     """Bytes that the busiest rank sends in an all-reduce."""
-    return {"star": (p - 1) * nbytes, "tree": depth(p) * nbytes, "ring": 2 * (p - 1) * nbytes // p, "gather": (p - 1) * nbytes}[way]
+    from manyhands.simulate import sent_bytes
+
+    if way == "star":  # rank 0 sends the sum to each other rank
+        return (p - 1) * nbytes
+    pattern, whole = {"tree": ("broadcast", nbytes), "ring": ("ring", nbytes), "gather": ("all-gather", p * nbytes)}[way]
+    return int(sent_bytes(pattern, p, whole))
 
 
 def rounds_of(way, p):
-    return {"broadcast": depth(p), "ring": 2 * (p - 1)}[way]
+    from manyhands.simulate import rounds
+
+    return sum(count for count, _ in rounds(way, p, 0))
 
 
 def predicted_problem(what, way, p, nbytes, got, seen=None):

@@ -74,7 +74,7 @@ def chain(all_gather_s, chain_s, best_pieces):
     from manyhands import simulate
 
     with check("chain") as report:
-        with closed(simulate.ring_s):
+        with closed(simulate.ring_s, simulate.chain_s, simulate.pattern_s, simulate.rounds, simulate.sent_bytes):
             gathers = [(p, n_bytes, link, number(ask(all_gather_s, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed())]
             chains = [(p, n_bytes, pieces, link, number(ask(chain_s, p, n_bytes, pieces, *link))) for p, n_bytes, pieces, link in cases.chains(seed())]
             chosen = [(p, n_bytes, link, number(ask(best_pieces, p, n_bytes, *link))) for p, n_bytes, link in cases.worlds(seed(), least=2)]
@@ -89,7 +89,7 @@ def ranks(function):
 
     asked = cases.sizes_for_ranks(seed())
     with check("ranks") as report:
-        with closed(simulate.crossover_bytes, simulate.ring_s, simulate.tree_s):
+        with closed(simulate.crossover_bytes, simulate.ring_s, simulate.tree_s, simulate.pattern_s, simulate.rounds):
             found = [(n_bytes, link, limit, number(ask(function, n_bytes, *link, limit))) for n_bytes, link, limit in asked]
         report.judge("ranks", (verdicts.ranks_problem(*one) for one in found), [got for *_, got in found], atol=0.1)
 

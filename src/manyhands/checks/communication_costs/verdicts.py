@@ -181,15 +181,19 @@ def width_evidence(got, right):
 # ------------------------------------------------------------------ predictions
 
 def gather_problem(p, n_bytes, link, got):
+    from manyhands import simulate
+
     latency_s, bytes_per_s = link
-    beta, right = n_bytes / bytes_per_s, (p - 1) * (latency_s + n_bytes / p / bytes_per_s)
+    beta, right = n_bytes / bytes_per_s, float(simulate.pattern_s("all-gather", p, n_bytes, *link))
     wrong = {"gather twice": 2 * right, "gather p rounds": p * (latency_s + beta / p), "gather not cut": (p - 1) * (latency_s + beta),
              "latency once": latency_s + (p - 1) / p * beta, "multiplied": (p - 1) * (latency_s + n_bytes / p * bytes_per_s)}
     return _cost_problem("gather", p, n_bytes, right, got, wrong)
 
 
 def chain_time_s(p, n_bytes, pieces, link):
-    return (p - 2 + pieces) * (link.latency_s + n_bytes / pieces / link.bytes_per_s) if p > 1 else 0.0
+    from manyhands import simulate
+
+    return float(simulate.chain_s(p, n_bytes, pieces, *link))
 
 
 def chain_problem(p, n_bytes, pieces, link, got):
@@ -214,8 +218,8 @@ def best_pieces(p, n_bytes, link):
 
 
 def chain_with(p, n_bytes, link, got):
-    """The time with the number of pieces that the learner has chosen."""
-    return chain_time_s(p, n_bytes, got, link) if got >= 1 else NAN
+    """The time with the number of pieces that the learner has chosen, a float; not a number where it is no number of pieces."""
+    return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
 def pieces_problem(p, n_bytes, link, got):
@@ -234,11 +238,13 @@ def pieces_problem(p, n_bytes, link, got):
 # ------------------------------------------------------------------ how many ranks
 
 def not_slower(n_bytes, link, limit, depth=None):
-    """The numbers of ranks from 1 to the limit on which a ring takes no longer than a tree of so many levels (log2, rounded up)."""
-    p = np.arange(1, limit + 1)
-    levels = np.array([(one - 1).bit_length() for one in range(1, limit + 1)]) if depth is None else depth(p)
-    ring_s = (p - 1) * (link.latency_s + n_bytes / p / link.bytes_per_s)
-    return p[ring_s <= levels * (link.latency_s + n_bytes / link.bytes_per_s)].tolist()
+    """The numbers of ranks from 1 to the limit on which a ring takes no longer than a tree; `depth`: with so many levels, which is a mistake."""
+    from manyhands import simulate
+
+    p = range(1, limit + 1)
+    ring_s = np.array([simulate.ring_s(one, n_bytes, *link) for one in p])
+    tree_s = [simulate.tree_s(one, n_bytes, *link) for one in p] if depth is None else 2 * depth(p) * simulate.message_s(n_bytes, *link)
+    return np.array(p)[ring_s <= tree_s].tolist()
 
 
 def ranks_problem(n_bytes, link, limit, got):

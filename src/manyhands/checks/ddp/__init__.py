@@ -152,8 +152,11 @@ def fine_tuning(cluster, function):
         report.judge("rates", [tuning.rates_problem(rank, answer, first, agreed) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
         values = [[tuning.same_layers(answer, first), seeded] for answer in answers]
         report.judge("layers", [tuning.layers_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
-        values = [list(map(_sample, answer["got"])) for answer in answers]
-        report.judge("labels", [tuning.labels_problem(rank, answer, first) for rank, answer in enumerate(answers)], values, atol=verdicts.ATOL)
+        together = all(all(tuning.same_layers(answer, first)) for answer in answers)
+        problems = [tuning.labels_problem(rank, answer, together) for rank, answer in enumerate(answers)]
+        problems += [tuning.unlabelled_problem(rank, answer) for rank, answer in enumerate(answers)]
+        values = [[*map(_sample, answer["got"]), _sample(answer["emptied"][0])] for answer in answers]
+        report.judge("labels", problems, values, atol=verdicts.ATOL)
 
 
 # ------------------------------------------------------------------ 9: a batch file

@@ -38,9 +38,13 @@ def fine_tuning(name, seed):
     def serial(way="right", rates=used, **unusual):
         return layers(alone(network(sizes, 1000 * seed), plan, rates, way, **unusual)[0])
 
+    emptied = without_labels(plan, seed)
+    second = network(sizes, 1000 * seed + rank)
+    learners(name)(second, [[(x.clone(), y.clone()) for x, y in step] for step in emptied[rank]], 2)
     ways = {way: serial(way) for way in WAYS} | {"never unfrozen": serial(unfrozen_in=epochs), "never frozen": serial(unfrozen_in=0)}
     return {"got": layers(model), "rates": returned, "epochs": epochs, "own": [alone(network(sizes, 1000 * seed), plan, epochs, by=[one])[1] for one in range(WORLD)],
-            "ways": ways, "serial": serial(rates=expected)}
+            "ways": ways, "serial": serial(rates=expected),
+            "emptied": layers(second), "serial emptied": layers(alone(network(sizes, 1000 * seed), emptied, [RATE, RATE])[0])}  # the first loss never lowers the rate
 
 
 def layers(model):
@@ -58,14 +62,26 @@ def network(sizes, seed):
     return nn.Sequential(nn.Linear(sizes[0], sizes[1]), nn.Tanh(), nn.Linear(sizes[1], CLASSES)).double().to(device())
 
 
+def without_labels(plan, seed):
+    """The plan, with one micro-batch of one rank in which no row has a label."""
+    choose = random.Random(f"{seed} emptied")
+    rank, step, micro = choose.randrange(WORLD), choose.randrange(STEPS), choose.randrange(MICRO)
+    plan = [[list(micros) for micros in steps] for steps in plan]
+    x, y = plan[rank][step][micro]
+    plan[rank][step][micro] = x, y.new_full(y.shape, -100)
+    return plan
+
+
 def clear_attempt(seed):
-    """The first plan, of those drawn from the seed, in which all sensible losses of all ranks lower the rate in the same epochs, and no rank's own loss does."""
+    """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate in other epochs than any rank's own loss, and than
+    means of means do. (Means over the labels of a step, added up, are as good as one mean.)"""
     for attempt in range(300):
         sizes, plan, epochs = drawn(seed, attempt)
-        rates, own, of_all = losses_of(seed, sizes, plan, epochs)
+        rates, own, of_all, means_of_means = losses_of(seed, sizes, plan, epochs)
         decisions = [decide(losses) for losses in own]
         agreed = all(decide(losses) == rates and not unclear(losses) for losses in of_all)
-        if agreed and rates[-2] < RATE and rates not in decisions and len(set(map(tuple, decisions))) > 1:
+        others = [*decisions, *map(decide, means_of_means)]
+        if agreed and rates[-2] < RATE and rates not in others and len(set(map(tuple, decisions))) > 1:
             return attempt
     raise RuntimeError(f"seed {seed}: no plan in which the ranks' own losses disagree")
 
@@ -91,7 +107,7 @@ def drawn(seed, attempt):
 
 def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
     """Train in a single process, with the rate `rates[epoch]` after each epoch; or, if `rates` is a number of epochs, with those that ReduceLROnPlateau makes of the
-    mean loss of the labels of the ranks `by`. Returns the model, the rates, and of each epoch and step the sum of the losses of every rank and the number of its labels."""
+    mean loss of the labels of the ranks `by`. Returns the model, the rates, and of each epoch, step and micro-batch the sum of the losses and the number of labels."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -106,9 +122,9 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
             (losses * weights).sum().backward()
             optimiser.step()
             optimiser.zero_grad()
-            record[-1].append([(part.sum().item(), count) for part, count in zip(losses.detach().chunk(WORLD), labels)])
+            record[-1].append([(part.sum().item(), count) for part, count in zip(losses.detach().split(ROWS), labels)])
         if isinstance(rates, int):
-            scheduler.step(mean([row[rank] for row in record[-1] for rank in by]))
+            scheduler.step(mean([cell for row in record[-1] for rank in by for cell in of_rank(row, rank)]))
         else:
             optimiser.param_groups[0]["lr"] = rates[epoch]
         used.append(optimiser.param_groups[0]["lr"])
@@ -116,7 +132,7 @@ def alone(model, plan, rates, way="right", unfrozen_in=1, by=range(WORLD)):
 
 
 def whole(plan, step, way):
-    """All rows of a step, their labels, the weight of each row's loss, and each rank's number of labels."""
+    """All rows of a step, their labels, the weight of each row's loss, and the number of labels of each micro-batch."""
     import torch
 
     batches = [batch for rank in plan for batch in rank[step]]
@@ -124,18 +140,24 @@ def whole(plan, step, way):
     of_ranks = [sum(counts[MICRO * rank:MICRO * rank + MICRO]) for rank in range(WORLD)]
     weights = [1 / WAYS[way](sum(counts), of_ranks[i // MICRO], count) / WORLD for i, count in enumerate(counts)]
     x, y = (torch.cat(parts) for parts in zip(*batches))
-    return x, y, torch.tensor(weights, dtype=x.dtype, device=x.device).repeat_interleave(ROWS), of_ranks
+    return x, y, torch.tensor(weights, dtype=x.dtype, device=x.device).repeat_interleave(ROWS), counts
 
 
 def losses_of(seed, sizes, plan, epochs):
-    """The rates of a single process; of each rank the losses by which it would decide alone; and several sensible ways to sum up the losses of all ranks."""
+    """The rates of a single process; of each rank the losses by which it would decide alone; two right ways to sum up the losses of all labels;
+    and wrong ones."""
     _, rates, record = alone(network(sizes, 1000 * seed), plan, epochs)
-
-    own = [[sum(mean([row[rank]]) for row in epoch) for epoch in record] for rank in range(WORLD)]
+    own = [[sum(mean(of_rank(row, rank)) for row in epoch) for epoch in record] for rank in range(WORLD)]
     of_labels = [mean([cell for row in epoch for cell in row]) for epoch in record]
     of_steps = [sum(map(mean, epoch)) for epoch in record]
-    of_ranks = [sum(mean([row[rank] for row in epoch]) for rank in range(WORLD)) for epoch in record]
-    return rates, own, [of_labels, of_steps, of_ranks, [sum(losses) for losses in zip(*own)]]
+    of_ranks = [sum(mean([cell for row in epoch for cell in of_rank(row, rank)]) for rank in range(WORLD)) for epoch in record]
+    of_micro_batches = [sum(mean([cell]) for row in epoch for cell in row) for epoch in record]
+    return rates, own, [of_labels, of_steps], [of_ranks, of_micro_batches, [sum(losses) for losses in zip(*own)]]
+
+
+def of_rank(row, rank):
+    """What a step has recorded of the micro-batches of a rank."""
+    return row[MICRO * rank:MICRO * rank + MICRO]
 
 
 def mean(cells):

@@ -21,7 +21,8 @@ def rates_problem(rank, answer, first, agreed):
         got = "something else" if rates is None else f"{len(rates)} numbers"
         return {"rank": rank, "expected": f"{epochs} rates", "got": got, "mistake": MISTAKES["no rates"]}
     if rates != first["rates"]:
-        return {"rank": rank, "expected": f"{first['rates']}, as on rank 0", "got": rates, "mistake": MISTAKES["own rates"]}
+        got = f"rank 0: {first['rates']}; rank {rank}: {rates}"
+        return {"rank": rank, "expected": "the same rates on all ranks", "got": got, "mistake": MISTAKES["own rates"]}
     if not agreed:
         return None
     if len(set(rates)) == 1:
@@ -43,20 +44,29 @@ def layers_problem(rank, answer, first):
         return None
     mistake = "late layers" if of_head else "layers and rates" if not same_rates(answer, first) else "all layers"
     place = 1 if of_first_layer else 0
-    return {"rank": rank, "expected": first["got"][place], "got": answer["got"][place], "mistake": MISTAKES[mistake]}
+    numbers = "; ".join(f"rank {one}: {[float(f'{number:.6g}') for number in of['got'][place][:3]]}" for one, of in ((0, first), (rank, answer)))
+    return {"rank": rank, "expected": "the same weights on all ranks", "got": numbers, "mistake": MISTAKES[mistake]}
 
 
-def labels_problem(rank, answer, first):
-    """Whether the weights are those of a single process; if not, which mistake leads to the same weights."""
+def labels_problem(rank, answer, together):
+    """Whether the weights are those of a single process; if not, which mistake leads to the same weights. `together`: whether all ranks have the same weights."""
     def differs(weights):
         return any(map(far, answer["got"], weights))
 
     if not differs(answer["serial"]):
         return None
-    if not all(same_layers(answer, first)):
+    if not together:
         mistake = "ranks apart"
     else:
         mistake = next((way for way, weights in answer["ways"].items() if not differs(weights)), "other fine-tuning")
         mistake = "rates by another loss" if mistake == "right" else mistake
     place = 0 if far(answer["got"][0], answer["serial"][0]) else 1
     return {"rank": rank, "expected": answer["serial"][place], "got": answer["got"][place], "mistake": MISTAKES[mistake]}
+
+
+def unlabelled_problem(rank, answer):
+    """Whether the weights are also right after steps in which one micro-batch has no label."""
+    place = next((place for place, got in enumerate(answer["emptied"]) if far(got, answer["serial emptied"][place])), None)
+    if place is None:
+        return None
+    return {"rank": rank, "expected": answer["serial emptied"][place], "got": answer["emptied"][place], "mistake": MISTAKES["no label"]}

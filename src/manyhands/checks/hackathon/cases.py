@@ -32,7 +32,14 @@ def message_s(n_bytes, rate_mbit, delay_ms):
 
 
 def all_reduce_s(n_bytes, ranks, one):
-    return 2 * (ranks - 1) * one(n_bytes / ranks)
+    """Of the ring that the judge counts; `one` gives the seconds of a message."""
+    return in_rounds_s("ring", ranks, n_bytes, one)
+
+
+def in_rounds_s(pattern, ranks, n_bytes, one):
+    from manyhands.simulate import rounds
+
+    return sum(count * one(size) for count, size in rounds(pattern, ranks, n_bytes))
 
 
 def baseline_s(rate_mbit, delay_ms, gradient_s=0.01, steps=150, sizes=(65536, 2048, 20480, 40)):
@@ -86,7 +93,7 @@ def gathers(seed):
     for ranks in (4, int(draw.integers(5, 9))):
         steps, n, gradient_s = int(draw.integers(50, 200)), int(draw.integers(200, 5000)) * 4, round(draw.uniform(0.005, 0.05), 3)
         one = on(*link(draw))
-        right = steps * (gradient_s + (ranks - 1) * one(n))
+        right = steps * (gradient_s + in_rounds_s("all-gather", ranks, ranks * n, one))
         wrong = {"all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)), "p messages": steps * (gradient_s + ranks * one(n)),
                  "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)), "no gradients": right - steps * gradient_s,
                  "four ranks": steps * (gradient_s + (RANKS - 1) * one(n)),

@@ -91,16 +91,18 @@ def split(split_gradients):
 
     rng = np.random.default_rng(seed())
     with check("split") as report:
-        devices, found = drawn_devices(rng, 4), {"placement": [], "gradients": []}
-        for layers in (4, 6):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1
+        found = {"placement": [], "gradients": []}
+        for n, layers in ((4, 6), (3, 4)):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
+            devices = drawn_devices(rng, n)
             widths = rng.integers(3, 7, size=layers + 1)
             starts = [rng.normal(scale=0.6, size=size) for size in zip(widths, widths[1:])]
             x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))
             ledger = model_verdicts.LayerLedger(devices, layers)
             result = ask(split_gradients, devices, [start.copy() for start in starts], tf.constant(x), ledger.layer)
             found["placement"].append((model_verdicts.layers(ledger), ledger.evidence()))
-            problem = model_verdicts.layer_gradients(result, model_verdicts.serial_layers(starts, x))
-            found["gradients"].append((problem, [array(one) for one in result] if isinstance(result, (list, tuple)) else []))
+            problem = model_verdicts.layer_gradients(result, model_verdicts.serial_layers(starts, x), ledger.as_given())
+            gradients = [array(one) for one in result] if isinstance(result, (list, tuple)) else []
+            found["gradients"].append((problem, [gradients, ledger.as_given()]))
         _judge_all(report, found)
 
 

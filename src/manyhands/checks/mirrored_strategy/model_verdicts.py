@@ -10,8 +10,8 @@ class LayerLedger:
     """Notes on which device each call of `layer` ran, forward and backward, and where its weights live."""
 
     def __init__(self, devices, layers):
-        dealt = np.array_split(np.arange(layers), len(devices))
-        self.places = [place_of(device) for device, own in zip(devices, dealt) for _ in own]
+        self.devices, dealt = [place_of(device) for device in devices], np.array_split(np.arange(layers), len(devices))
+        self.places = [place for place, own in zip(self.devices, dealt) for _ in own]
         self.forward, self.backward = [], {}
 
     def layer(self, w, x):
@@ -31,6 +31,11 @@ class LayerLedger:
             return tf.identity(y), backward
 
         return watched(y)
+
+    def as_given(self):
+        """Whether every layer ran where the colleague's function runs it: one after the other, and backward on the last device."""
+        dealt = [self.devices[i % len(self.devices)] for i in range(len(self.places))]
+        return self.forward == [(place, place) for place in dealt] and set(self.backward.values()) == {self.devices[-1]}
 
     def evidence(self):
         """The numbers of the devices, in an order that the seed has drawn: of weights and outputs, then of backward."""
@@ -59,23 +64,25 @@ def layers(ledger):
     """Every layer on its device, forward and backward."""
     if len(ledger.forward) != len(ledger.places):
         return say("layer calls", expected=len(ledger.places), got=len(ledger.forward))
+    devices = ", ".join(str(_number(place)) for place in ledger.devices)
     for i, (pair, place) in enumerate(zip(ledger.forward, ledger.places)):
-        for what, there in zip(("weights", "forward"), pair):
+        for what, there in zip(("The weights of layer {i} are", "Forward of layer {i} ran"), pair):
             if there != place:
-                return say("layer place", expected=place[1], got=there[1], i=i, what=what, device=place[1])
+                return say("layer place", expected=place[1], got=there[1], what=what.format(i=i), device=place[1], devices=devices)
     for i, place in enumerate(ledger.places):
-        if ledger.backward.get(i) != place:
-            there = ledger.backward.get(i, (None, "none"))[1]
-            return say("layer backward", expected=place[1], got=there, i=i, device=place[1])
+        if i not in ledger.backward:
+            return say("layer no backward", expected=place[1], got="none", i=i)
+        if ledger.backward[i] != place:
+            return say("layer backward", expected=place[1], got=ledger.backward[i][1], i=i, device=place[1], devices=devices)
     return None
 
 
-def layer_gradients(result, right):
+def layer_gradients(result, right, as_given):
     if not isinstance(result, (list, tuple)) or len(result) != len(right):
         return say("layer list", count=len(right))
     got = [array(one) for one in result]
     if all(near(a, b) for a, b in zip(got, right)):
-        return None
+        return say("layers not moved") if as_given else None
     if all(near(a, b) for a, b in zip(got, reversed(right))):
         return say("layer order")
     i = next(i for i, (a, b) in enumerate(zip(got, right)) if not near(a, b))

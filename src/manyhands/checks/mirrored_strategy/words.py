@@ -8,7 +8,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "split": {
         "placement": (1, "every layer runs forward and backward on its device"),
-        "gradients": (1, "the gradients equal one device's, to 1e-5, in the order of the layers"),
+        "gradients": (1, "after a repair, the gradients equal one device's, to 1e-5, in the order of the layers"),
     },
     "fit": {
         "fit": (2, "all variables are mirrored, only the last layer has moved, to one device's weights, and the accuracies are fit's own"),
@@ -51,9 +51,12 @@ MISTAKES = {
     "moved elsewhere": "the weights are not start - learning_rate * gradient: take every shard's gradient at the same weights, then update once",
     "update follows": "the update is right for the gradient that you return, and that gradient is wrong: mend it first",
     "layer calls": "layer was called {got} times: once for each layer of the model",
-    "layer place": "{what} of layer {i} on device {got}, and not on device {device}: make the variable and call layer inside `with tf.device(device)`. Device 0 "
-                   "of the list takes the first layers, as np.array_split deals them",
-    "layer backward": "backward of layer {i} ran on device {got} and not on device {device}: a tape for each layer, and its gradient inside `with tf.device(device)`",
+    "layer place": "{what} on device {got} and not on device {device}. The list of devices is {devices}, and the first device of this list takes the first layers, "
+                   "as np.array_split divides them. Make the variable and call layer inside `with tf.device(device)`.",
+    "layer backward": "Backward of layer {i} ran on device {got} and not on device {device}, where the list of devices is {devices}. Each layer needs a tape for itself, and its "
+                      "gradient must be computed inside `with tf.device(device)`.",
+    "layer no backward": "Backward of layer {i} never ran. Every layer needs its gradient.",
+    "layers not moved": "The gradients are right, as they are in the colleague's function, but every layer still runs where it ran there. This point is for gradients that remain right after a repair.",
     "layer list": "return a list with one gradient for each of {count} layers, in their order",
     "layer order": "the gradients are right, and in the order of backward: the first layer's comes first",
     "layer half": "the gradient of layer {i} is half of what it should be: the gradient of the sum of squares is twice the output",

@@ -132,6 +132,7 @@ def update(cluster, name):
     """Check the ranks' `name(stage, optimiser, max_norm, shared, ends, group)`: clip and step as one process does, and return the norm."""
     with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
         found = [case for answer in report.on_ranks("pipeline.update_ranks", "update", name, seed(), remark="update hangs") for case in answer]
+        update_verdicts.mark_small_groups(found)
         clear_first = sorted(found, key=update_verdicts.ambiguous)
         report.judge("norm", map(update_verdicts.norm_problem, clear_first), [case["norm"] for case in found], rtol=1e-5)
         report.judge("weights", map(update_verdicts.weights_problem, clear_first), [case["weights"] for case in found], rtol=1e-5, atol=1e-5)

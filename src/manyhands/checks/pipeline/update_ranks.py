@@ -5,6 +5,7 @@ and keeps those of its own, so no pipeline has to run, and the first and the las
 """
 
 import copy
+import math
 import random
 
 import torch
@@ -64,6 +65,8 @@ class Case:
         summed = [own + once if i in (0, len(each) - 1) else own for i, own in enumerate(weights)]
         wrong = {"twice": right + once, "too early": apart, "mean": right / len(each), "mean twice": (right + once) / len(each),
                  "sum of norms": sum(one.sqrt() for one in summed).square(), "largest": max(summed), "square": right.square(), "halved": sum(weights) + once / 4}
+        ends = [self.stages[i]["shared"].grad.square().sum() for i in (0, -1)]  # one copy is counted, before the two are added
+        wrong |= {f"too early {i}": sum(weights) + end for i, end in enumerate(ends)}
         self.own = [{own.sqrt().item(), later.sqrt().item()} for own, later in zip(each, summed)]
         return {"right": right.sqrt().item(), **{name: value.sqrt().item() for name, value in wrong.items()}}
 
@@ -78,12 +81,16 @@ class Case:
     def factor(self, norm):
         return min(1.0, self.max_norm / (norm + EPSILON))
 
-    def wrong(self, stage):
-        """What usual mistakes leave of a stage, {mistake: weights}."""
+    def wrong(self, stage, norm):
+        """What usual mistakes leave of a stage, {mistake: weights}. `norm`: what the function returned, if that is a wrong number."""
         norms, own = self.norms, self.own[stage]
-        found = {f"by {name}": self.after(stage, self.factor(norm)) for name, norm in norms.items() if name not in ("right", "largest")}
+        found = {f"by {name}": self.after(stage, self.factor(norm)) for name, norm in norms.items()
+                 if name not in ("right", "largest") and self.factor(norm) < 1}  # with 1, nothing shows by which norm
         alike = abs(max(own) - norms["largest"]) < TOLERANCE
-        found |= {"by own or largest" if alike else "by own": self.after(stage, self.factor(max(own))), "not clipped": self.after(stage, 1.0),
+        found |= {"by own or largest" if alike else "by own": self.after(stage, self.factor(max(own)))}
+        if norm is not None:
+            found["follow"] = self.after(stage, self.factor(norm))
+        found |= {"not clipped": self.after(stage, 1.0),
                   "always": self.after(stage, self.max_norm / (norms["right"] + EPSILON))}
         found.setdefault("by largest", self.after(stage, self.factor(norms["largest"])))
         if "shared" in self.stages[stage]:
@@ -109,9 +116,10 @@ def _update(function, case, members, group, ends):
         norm = function(stage, optimiser, case.max_norm, shared, ends, group)
     norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
     got = torch.cat([p.detach().flatten() for p in stage.parameters()])
-    looks = looks_like(got, case.after(me), case.wrong(me), TOLERANCE)
-    return {"rank": dist.get_rank(), "stages": len(members), "norm": norm if isinstance(norm, (int, float)) else None, "right norm": case.norms["right"],
-            "norm looks": _norm_looks(norm, case, me), "max_norm": case.max_norm,
+    norm, norm_looks = norm if isinstance(norm, (int, float)) else None, _norm_looks(norm, case, me)
+    looks = looks_like(got, case.after(me), case.wrong(me, norm if norm_looks and math.isfinite(norm or math.nan) and norm > 0 else None), TOLERANCE)
+    return {"rank": dist.get_rank(), "members": members, "stages": len(members), "norm": norm, "right norm": case.norms["right"],
+            "norm looks": norm_looks, "max_norm": case.max_norm,
             "looks": looks and looks.rstrip(" 0123456789"), "weights": got[:3].tolist() + [got.sum().item()], "wanted": case.after(me)[:3].tolist()}
 
 
@@ -126,4 +134,4 @@ def _norm_looks(norm, case, me):
         return "norm own or largest" if same(case.norms["largest"]) else "norm own"
     if same(min(case.max_norm, case.norms["right"])):
         return "norm clipped"
-    return next((f"norm {name}" for name, value in case.norms.items() if same(value)), "norm other")
+    return next((f"norm {name}".rstrip(" 0123456789") for name, value in case.norms.items() if same(value)), "norm other")

@@ -12,9 +12,18 @@ def ambiguous(case):
     return "own or largest" in f"{case['norm looks']} {case['looks']}"
 
 
+def mark_small_groups(found):
+    """Where the answer is right with all ranks, what is wrong without a known reason in a group of fewer ranks is wrong because of the group."""
+    most = max(case["stages"] for case in found)
+    for key in ("norm looks", "looks"):
+        if all(case[key] is None for case in found if case["stages"] == most):
+            for case in found:
+                case[key] = f"{case[key]} here" if case[key] in ("norm other", "other") else case[key]
+
+
 def norm_problem(case):
     looks = case["norm looks"]
-    return looks and problem(looks, f"{case['right norm']:.6g}", _number(case["norm"]), case["rank"], stages=case["stages"])
+    return looks and problem(looks, f"{case['right norm']:.6g}", _number(case["norm"]), case["rank"], ranks=case["members"])
 
 
 def weights_problem(case):
@@ -22,8 +31,8 @@ def weights_problem(case):
     if looks is None:
         return None
     looks = f"weights {looks}" if f"weights {looks}" in MISTAKES else "weights other"
-    where = "shorter" if case["max_norm"] > case["right norm"] else "longer"
-    return problem(looks, case["wanted"], case["weights"][:3], case["rank"], stages=case["stages"], where=where)
+    where = "smaller" if case["max_norm"] > case["right norm"] else "larger"
+    return problem(looks, case["wanted"], case["weights"][:3], case["rank"], ranks=case["members"], where=where)
 
 
 def _number(value):

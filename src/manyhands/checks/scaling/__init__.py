@@ -21,12 +21,13 @@ def halving_doubling(function):
     from manyhands.simulate import collective_costs
 
     asked = cases.worlds(seed())
-    with check("halving-doubling") as report, closed(collective_costs.halving_doubling_s):
+    with check("halving-doubling") as report, closed(
+            collective_costs.halving_doubling_s, collective_costs.pattern_s, collective_costs.rounds):
         _judge(report, "rounds", asked, function)
 
 
 def hierarchical(function):
-    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, all_reduce_s)`."""
+    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node, all_reduce_s)`."""
     from manyhands.simulate import collective_costs
 
     asked = cases.clusters(seed())

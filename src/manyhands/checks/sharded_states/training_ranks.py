@@ -3,25 +3,28 @@
 The mistakes that are likely are played in this process too, so that a wrong loop can be named.
 """
 
+import math
 import random
 from functools import partial
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import close, device_of_any_call, numbers
+from manyhands.checks.rank_tools import close, device_of_any_call, numbers, said_where, short_lived
 from manyhands.checks.sharded_states.findings_with_torch import F64, draw, finding, flat
 from manyhands.ledger import Ledger
 
 STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as the text of the exercise says
+PAIRS = [0, 2], [1, 3]  # meshes of two ranks
 ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
 WRONG = {  # name of the mistake: how `_alone` makes it
     "first micro-batch only": {"scatter": "first"},
     "clipped own": {"clip": "own"},
+    "sum of norms": {"clip": "sum"},
     "not clipped": {"clip": "none"},
     "stale and clipped own": {"scatter": "first", "clip": "own"},
     "not divided": {"factor": MICRO_BATCHES},
@@ -38,23 +41,48 @@ def training(name, seed):
     mesh, found = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),)), {"start": [], "steps": []}
     net_seed = sizes.randrange(1000)
     first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
-    starts = {None: _start(make, net_seed, mixed=False), "four networks": _start(make, net_seed, mixed=True)}
+    starts = {None: _start(make, net_seed, mesh.size()), "four networks": _start(make, net_seed, mesh.size(), mixed=True)}
     looks = "not sharded" if first is None else next(
         (looks for looks, start in starts.items() if _equal(first, flat(start))), "other start")
     found["start"].append(finding("before the first step", looks, _all(first), *_apart(flat(starts[None]), first)))
-    begun = starts["four networks" if looks == "four networks" else None]
+    begun = looks == "four networks"
     for steps, max_norm in ((1, 0.05), (STEPS, 0.05), (STEPS, 100.0)):
-        with Ledger() as ledger:
-            got = _whole(function(make, x.clone(), y.clone(), net_seed, steps, max_norm, mesh))
-        scattered = sum(entry.numel for entry in ledger.entries if "reduce_scatter" in entry.call)
-        enough = steps * sum(-(-len(p) // mesh.size()) * mesh.size() * p[0].numel() for p in make().parameters())
-        play = partial(_alone, make, x, y, steps, max_norm, mesh.size())
-        right = play(starts[None])
-        looks = _looks(got, right, partial(play, begun), scattered, enough)
-        at = f"after {steps} step{'s' * (steps > 1)} with max_norm = {max_norm:g}"
-        shown = (enough, scattered) if looks in ("scattered often", "scattered never") else _apart(right, got)
-        found["steps"].append(finding(at, looks, [*_all(got), scattered], *shown))
+        found["steps"].append(_trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun))
+    right = all(one["looks"] is None for one in found["steps"])
+    found["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
     return found
+
+
+def _in_pairs(function, make, rows, net_seed, begun, right):
+    """The finding of one step on a mesh of two ranks. Each of the two meshes has its own rows, so that what is added up over the world is wrong.
+    right: whether the steps on the mesh of all ranks were."""
+    groups = [short_lived(dist.new_group(pair)) for pair in PAIRS]
+    mine = next(i for i, pair in enumerate(PAIRS) if dist.get_rank() in pair)
+    mesh = DeviceMesh.from_group(groups[mine], device_of_any_call().type, mesh_dim_names=("pair",))
+    (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
+    with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
+        told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
+    if told["looks"] == "other training" and right:
+        step = flat(start) - _alone(make, x[1 - mine], y[1 - mine], 1, 0.05, 2, start, clip="none")
+        got = torch.tensor(told["values"][:-1], dtype=F64)
+        by_world = _alone(make, x[mine], y[mine], 1, 0.05, 2, start, more=(step.norm().item() / LR) ** 2)
+        told["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
+    return {**told, "at": f"{told['at']}, on the mesh of the ranks {PAIRS[mine]}"}
+
+
+def _trained(function, make, rows, net_seed, steps, max_norm, mesh, begun):
+    """The finding of one run on a mesh. begun: whether each rank has cut its own network."""
+    x, y = rows
+    with Ledger() as ledger:
+        got = _whole(function(make, x.clone(), y.clone(), net_seed, steps, max_norm, mesh))
+    scattered = sum(entry.numel for entry in ledger.entries if "reduce_scatter" in entry.call)
+    enough = steps * sum(-(-len(p) // mesh.size()) * mesh.size() * p[0].numel() for p in make().parameters())
+    play, start = partial(_alone, make, x, y, steps, max_norm, mesh.size()), _start(make, net_seed, mesh.size())
+    right = play(start)
+    looks = _looks(got, right, partial(play, _start(make, net_seed, mesh.size(), begun)), scattered, enough)
+    at = f"after {steps} step{'s' * (steps > 1)} with max_norm = {max_norm:g}"
+    shown = (enough, scattered) if looks in ("scattered often", "scattered never") else _apart(right, got)
+    return finding(at, looks, [*_all(got), scattered], *shown)
 
 
 def _network(inputs, hidden, classes):
@@ -94,9 +122,9 @@ def _equal(got, right):
     return got.shape == right.shape and close(got.cpu(), right.cpu(), ATOL)
 
 
-def _start(make, seed, mixed):
+def _start(make, seed, ranks, mixed=False):
     """The weights that the shards make: all of one network, or rank r's rows of the network of seed + r."""
-    ranks, nets = dist.get_world_size(), []
+    nets = []
     for rank in range(ranks):
         torch.manual_seed(seed + rank * mixed)
         nets.append([p.detach() for p in make().parameters()])
@@ -108,8 +136,9 @@ def _pieces(versions, ranks):
     return [version.chunk(ranks)[rank] for rank, version in enumerate(versions) if rank < len(version.chunk(ranks))]
 
 
-def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0):
-    """The weights of one process that plays all ranks. scatter: which micro-batch's backward is followed by a reduce-scatter."""
+def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0, more=0.0):
+    """The weights of one process that plays all ranks. scatter: which micro-batch's backward is followed by a reduce-scatter. more: is added to the square of
+    the norm."""
     net = make()
     parameters = list(net.parameters())
     with torch.no_grad():
@@ -125,20 +154,20 @@ def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all"
                     total += gradient
         gradients = [a + b for a, b in zip(now, waiting)]
         waiting = later
-        _clip(gradients, max_norm, ranks, clip)
+        _clip(gradients, max_norm, ranks, clip, more)
         with torch.no_grad():
             for parameter, gradient in zip(parameters, gradients):
                 parameter -= LR * gradient
     return flat([p.detach() for p in parameters])
 
 
-def _clip(gradients, max_norm, ranks, clip):
-    """Clip in place by the norm of all gradients, or rank r's rows by the norm of these rows."""
-    shards = {"all": [gradients], "none": []}.get(clip)
-    if shards is None:
-        rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
-        shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
-    for shard in shards:
-        norm = flat(shard).norm().item()
-        for piece in shard if norm > max_norm else ():
+def _clip(gradients, max_norm, ranks, clip, more=0.0):
+    """Clip in place by the norm of all gradients, or by the sum of the norms of the ranks' rows; or rank r's rows by the norm of these rows."""
+    rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
+    shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
+    norms = [flat(shard).norm().item() if shard else 0.0 for shard in shards]
+    if clip != "own":
+        norms = [sum(norms) if clip == "sum" else math.sqrt(sum(norm ** 2 for norm in norms) + more)] * ranks
+    for shard, norm in zip(shards, norms):
+        for piece in shard if norm > max_norm and clip != "none" else ():
             piece *= max_norm / norm

@@ -42,7 +42,7 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "training": {
         "start": (1, "before the first step, the shards of all ranks make the network of one process"),
-        "steps": (2, "after 1 and 3 steps, they make the weights of one process, and each step scatters its gradients once"),
+        "steps": (2, "after 1 and 3 steps, they make the weights of one process, and each step scatters its gradients once; meshes of 4 ranks and of 2"),
     },
 }
 
@@ -184,6 +184,9 @@ MISTAKES = {
     "not divided": "The gradients of the micro-batches are added up, but the step is to take their mean: divide each loss by the number of micro-batches.",
     "scattered often": "The weights are right, but {got} numbers were reduce-scattered where {expected} are enough: one reduce-scatter for each step, not for each micro-batch.",
     "scattered never": "The weights are right, but {got} numbers were reduce-scattered where {expected} are needed. Let `fully_shard` average the gradients.",
+    "sum of norms": "All shards were clipped by one factor, but it comes from the sum of the norms of the ranks' shards. Add up their squares and take the root of the sum.",
+    "norm of the world": "The norm was added up over all ranks of the world. Here the network is cut over two of them, so give `group=mesh.get_group()` to the all-reduce.",
+    "mesh ignored": "These are not the weights of one process, although the loop is right on the mesh of all ranks. Take the rank, the number of ranks and the group of each collective from `mesh`, not from the world.",
     "other training": "These are not the weights of one process that takes the same 32 rows in each step, with SGD, a rate of 0.5 and clipping by the norm of all gradients.",
 }
 

@@ -63,7 +63,7 @@ def vocabulary(cluster, name):
     """Check `name(h, head, targets, group)`: the cross-entropy of each place, with a head of which each rank has some columns."""
     with check("vocabulary", cluster) as report:
         answers = report.on_ranks("tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs")
-        found = [case for answer in answers for case in answer]
+        found = verdicts.mark_small_groups([case for answer in answers for case in answer])
         for criterion, problem_of in (("values", verdicts.value_problem), ("gradients", verdicts.gradients_problem)):
             report.judge(criterion, map(problem_of, found), [verdicts.evidence(case)[criterion] for case in found], rtol=RTOL, atol=RTOL)
         report.judge("sent", map(verdicts.sent_problem, found), [verdicts.sent_evidence(case) for case in found])
@@ -79,7 +79,7 @@ def _on_ranks(report, experiment, *args):
 
 
 def _judge_layer(report, answers):
-    found = [case for answer in answers for case in answer]
+    found = verdicts.mark_small_groups([case for answer in answers for case in answer])
     told = {"values": verdicts.value_problem, "gradients": verdicts.gradients_problem, "calls": verdicts.calls_problem}
     for name, problem_of in told.items():
         values = [verdicts.evidence(case)[name] for case in found]

@@ -154,8 +154,11 @@ def _program(draw, mesh, products, way=None):
     return products, sizes, way or draw.choice(ways), mesh
 
 
-def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=lambda p: 2 * (p - 1) / p):
+def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=None):
     """The bytes that a rank sends in a step; `each`: of an all-reduce over p ranks, for each byte. As a ring does."""
+    from manyhands import simulate
+
+    each = each or (lambda p: simulate.sent_bytes("ring", p, 1))
     return sum(ITEM * numbers(dims, sizes, layout, mesh) * each(mesh[axis])
                for way, axis, dims in reduced(products, layout) if way in ways)
 

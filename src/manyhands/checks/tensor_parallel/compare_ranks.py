@@ -82,7 +82,7 @@ def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, be
         touched.append("gradient")
     gradients = [told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
                  for (name, one), wanted in zip(given.items(), right[1:])]
-    return {"rank": dist.get_rank(), "size": dist.get_world_size(group), "value": value, "detached": detached,
+    return {"rank": dist.get_rank(), "size": len(members), "members": members, "value": value, "detached": detached,
             "touched": touched, "gradients": gradients, "forward": sent(forward), "backward": sent(backward)}
 
 

@@ -22,9 +22,20 @@ def of(what, looks, expected=None, got=None, rank=None, **words):
 # --- 1 to 4: layers on the ranks --------------------------------------------------------------------------------------
 
 
+def mark_small_groups(found):
+    """Where all numbers of a layer are right with all ranks, what is wrong without a known reason in a smaller group is wrong because of the group."""
+    most = max(case["size"] for case in found)
+    wrong = {case["what"] for case in found if case["size"] == most and not all(one["right"] for one in (case["value"], *case["gradients"]))}
+    for case in found:
+        for one in (case["value"], *case["gradients"]):
+            if case["what"] not in wrong and not one["right"] and one["looks"] == "other":
+                one["looks"] = "other in a group"
+    return found
+
+
 def value_problem(case):
     """`case`: what one rank tells of one run (see `compare_ranks.tried`)."""
-    value, at = case["value"], {"rank": case["rank"], "size": case["size"]}
+    value, at = case["value"], {"rank": case["rank"], "size": case["size"], "members": case["members"]}
     if not value["right"]:
         shapes = value["looks"] == "shape"
         expected, got = (value["wanted shape"], value["shape"]) if shapes else (value["wanted"], value["sample"])
@@ -34,7 +45,7 @@ def value_problem(case):
 
 
 def gradients_problem(case):
-    at = {"rank": case["rank"], "size": case["size"]}
+    at = {"rank": case["rank"], "size": case["size"], "members": case["members"]}
     if case["detached"]:
         return of(case["what"], "detached", **at)
     if case["value"]["shape"] != case["value"]["wanted shape"]:
@@ -43,6 +54,8 @@ def gradients_problem(case):
         if not one["right"]:
             place = f"{case['what']} {one['name']}"
             looks = one["looks"] if (place, one["looks"]) in MISTAKES else "gradient " + one["looks"]
+            if not case["value"]["right"] and looks in ("gradient other", "gradient other in a group", "gradient not finite"):
+                return problem("gradient follows", one["wanted"], one["sample"], case["rank"], name=one["name"])
             return of(place, looks, one["wanted"], one["sample"], name=one["name"], **at)
     return of(case["what"], "gradient touched", **at) if "gradient" in case["touched"] else None
 

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
-from manyhands.cluster.engines.reach import until_answering
+from manyhands.cluster.engines.reach import BUSY, until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.surroundings import without_errors
@@ -111,7 +112,7 @@ class LocalEngines:
 
     def _make_ready(self, limit):
         """A zygote that runs and has imported the frameworks. RuntimeError where that cannot be had."""
-        if self._zygote.poll() is not None:
+        if self._zygote.poll() is not None or self._zygote.stdin.closed:
             self._zygote.stdin.close()
             self._start_zygote()
         while not self._ready:
@@ -123,7 +124,7 @@ class LocalEngines:
         except queue.Empty:
             event = {"event": "failed",
                      "why": f"{' and '.join(self.frameworks) or 'Python'} was not imported within {limit.seconds:g} "
-                            "s; the machine may be busy"}
+                            f"s{BUSY}"}
         if event["event"] == "failed":
             raise ClusterNotStarted(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
@@ -138,7 +139,7 @@ class LocalEngines:
             if self.exits or not limit.left_s:
                 missing = sorted(set(identity) - set(found))
                 log = os.path.join(self.folder, f"rank-{missing[0]}.log")
-                why = "" if self.exits else "; the machine may be busy"
+                why = "" if self.exits else BUSY
                 raise ClusterNotStarted(f"Ranks {missing} did not start{why}{end_of(log)}")
             time.sleep(0.01)
 
@@ -174,7 +175,8 @@ class LocalEngines:
             self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
         except subprocess.TimeoutExpired:
             os.killpg(self._zygote.pid, signal.SIGKILL)
-            self._zygote.wait(5)
+            with suppress(subprocess.TimeoutExpired):  # on a busy machine; this must not hide why the start failed
+                self._zygote.wait(5)
 
     def stop(self):
         if self._zygote.poll() is None:

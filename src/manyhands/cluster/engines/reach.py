@@ -9,7 +9,8 @@ from manyhands.machine import CLUSTER_START_S
 
 POLL_S, AGAIN_S = 0.005, 1.0
 START_S = float(CLUSTER_START_S)  # for a busy machine: a rank that ends is told at once
-SILENT = "Engines {engines} came, but did not answer within {seconds:g} s; the machine may be busy."
+BUSY = "; the machine may be busy. Run this cell again when it has less to do"
+SILENT = "Engines {engines} came, but did not answer within {seconds:g} s" + BUSY + "."
 
 
 class StartLimit:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from manyhands.cluster.engines.engine_calls import send
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
-from manyhands.cluster.engines.reach import StartLimit, answers, controller_runs, is_running
+from manyhands.cluster.engines.reach import BUSY, StartLimit, answers, controller_runs, is_running
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
@@ -87,8 +87,8 @@ class Runtime:
         try:
             self._client = self._ipp_cluster.connect_client_sync(timeout=limit.left_s)
         except TimeoutError:
-            raise ClusterNotStarted(f"The cluster's controller did not start within {limit.seconds:g} s: the machine "
-                                    "may be busy. Run this cell again when it has less to do.") from None
+            why = f"The cluster's controller did not start within {limit.seconds:g} s{BUSY}."
+            raise ClusterNotStarted(why) from None
         self._engines.connection_file = self._ipp_cluster.controller.connection_files["engine"]
         self.reports = Reports(self._engines.report_ip)
         self._start_ranks(limit)
@@ -249,7 +249,8 @@ class Runtime:
                 self._guard.wait(5)
             except subprocess.TimeoutExpired:
                 self._guard.kill()
-                self._guard.wait(5)
+                with suppress(subprocess.TimeoutExpired):  # on a busy machine it may still take a while
+                    self._guard.wait(5)
         if self._ipp_cluster is not None:  # on Slurm it lies where all hosts see it
             shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
