@@ -1,18 +1,19 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Lab: encoder and decoder on different ranks, by hand
 #
-# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it as one process does. At the end you can
+# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it so that it gets the weights that a single process computes. At the end,
+# you can
 #
-# * run an LSTM over a batch of sequences of different lengths, and get the state after each one's own end;
-# * normalise the loss of a ragged batch so that every token counts once, on one rank and on several;
-# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact;
-# * say what must cross between the ranks, in bytes, and what must not;
-# * train several such pairs at once, on shares of different size, with the gradients of the whole batch.
+# * run an LSTM over a batch of sequences of different lengths, and get the state at the end of each sequence.
+# * normalise the loss of a ragged batch so that every token counts once, on one rank and on several.
+# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact.
+# * explain what must cross between the ranks, in bytes, and what must not.
+# * train several such pairs simultaneously, on shares of different size, with the gradients of the whole batch.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A call that waits in vain ends by a time-out and says what each
-# side did. Below each check stands what it says when the answer is right. Every hint has two steps: run `hint(...)` again for the second.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain ends by a timeout and reports what each
+# side did. Below each check, you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -29,39 +30,39 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence, unpack_sequence
 
 from manyhands import comm, functions
 
-# so that a difference is a mistake, and not a rounding
+# so that a difference means a bug and not a rounding error
 torch.set_default_dtype(torch.float64)
 world = comm.create_communicator(timeout_s=10)
 device, END = world.device, 10
 
 # %% [markdown]
-# The task of the tutorial: read a string of digits, write it backwards. A batch is a list of *sources* and a list of *targets*; each is a tensor of
-# whole numbers, and they differ in length. A target is the reversed source and the token `END`.
+# The task is the same as in the tutorial, to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of *targets*.
+# Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
 #
 # ## 1. Sequences of different lengths
 #
-# Both halves of the model use one function: a list of sequences in, a list of outputs and the state out.
+# Both halves of the model use one function, which takes a list of sequences and returns a list of outputs and the state.
 #
-# `nn.LSTM` takes a *PackedSequence*: it knows where each sequence ends, and computes nothing beyond that.
+# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond that.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# `pack_sequence` wants the longest sequence first, unless you tell it not to. The way back is `unpack_sequence`. For more, run `hint("12-ragged")`
-# in a cell of its own.
+# `pack_sequence` expects the longest sequence first, unless you tell it otherwise, and `unpack_sequence` is its inverse. For more help, run `hint("12-ragged")`
+# in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="ragged"
 # %%px --setup
 def run_ragged(rnn: nn.LSTM, sequences: list, state=None):
-    """Run `rnn` over each sequence, from `state` (zeros if None). Returns `outputs, (h,
+    """Run `rnn` over each sequence, from `state` (zeros if None), and return `outputs, (h,
     cell)`.
 
     sequences: tensors of shape [length, features], in any order of lengths. state: `(h,
-    cell)`, each [layers * directions, sequences, hidden]. outputs: a list, one tensor
-    [length, directions * hidden] per sequence, in their order. `(h, cell)`: the state after
-    each one's last element.
+    cell)`, each [layers * directions, sequences, hidden]. outputs: a list with one tensor
+    [length, directions * hidden] per sequence, in the order of the sequences. `(h, cell)`:
+    the state after the last element of each sequence.
     """
     ### BEGIN SOLUTION
     packed, state = rnn(pack_sequence(sequences, enforce_sorted=False), state)
@@ -74,26 +75,27 @@ check.ragged(cluster, "run_ragged")
 # %% [markdown]
 # ## 2. The loss of a ragged batch
 #
-# The decoder gives, for every token of every target, eleven *scores* (logits): one for each digit and one for `END`. Every token counts once, `END`
-# included, in a long target as in a short one.
+# For every token of every target, the decoder gives eleven *scores* (logits), one for each digit and one for `END`. Every token counts once, `END` included, in
+# a long target as well as in a short one.
 #
-# Later several decoders share one batch. They must all divide by the same number, so the divisor is an argument.
+# Later, several decoders share one batch. Since they must all divide by the same number, the divisor is an argument.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Is the mean of three means the mean of all? Look at `reduction` in the documentation of `cross_entropy`. For more, `hint("12-loss")`.
+# Is the mean of three means the mean of all numbers? Look at `reduction` in the documentation of `cross_entropy`. For more help, run `hint("12-loss")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="loss"
 # %%px --setup
 def loss_of(scores: list, targets: list, divisor: float | None = None) -> torch.Tensor:
-    """The sum of the cross-entropies of all places of all targets, divided by `divisor`, or
-    by the number of places if it is None.
+    """Return the sum of the cross-entropies of all tokens of all targets, divided by
+    `divisor`, or by the number of tokens if it is None.
 
-    scores: one tensor [length, 11] per target. targets: tensors of whole numbers, [length];
-    END counts as a place.
+    scores: one tensor [length, 11] per target. targets: tensors of whole numbers, [length],
+    in which END counts as a token.
     """
     ### BEGIN SOLUTION
     total = cross_entropy(torch.cat(list(scores)), torch.cat(list(targets)),
@@ -107,8 +109,8 @@ check.loss(cluster, "loss_of")
 # %% [markdown]
 # ## 3. One step, on two ranks
 #
-# The two halves are given. They use what you have just written. The decoder sees the target shifted by one place, with `END` in front: it
-# predicts each token from the true ones before it.
+# The two halves are given, and they use what you have just written. The decoder sees the target shifted by one position, with `END` in front, so that it
+# predicts each token from the true tokens before it.
 
 # %%
 # %%px --setup
@@ -134,28 +136,28 @@ class Decoder(nn.Module):
         return loss_of([self.head(output) for output in outputs], targets, divisor)
 
 # %% [markdown]
-# You write what each rank does in one step, forward and backward. `c` is a communicator that both ranks are in; in one of the checks the decoder
-# has the lower number.
+# You write what each rank does in one step, forward and backward. Both ranks are in the communicator `c`, and in one of the checks, the decoder has the lower
+# number.
 #
-# An LSTM's state is two tensors: send `h` and `cell` as two messages, and join their delegates. What you send is counted: the state crosses, and its
-# gradient comes back, each once. Do not send the outputs: this decoder does not look at them (with attention it would), and their bytes grow with the length of the
-# sequences.
+# An LSTM's state consists of two tensors. Send `h` and `cell` as two messages, and join their delegates. The check counts what you send. The state crosses
+# once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (with attention it would), and their bytes grow
+# with the length of the sequences.
 #
-# The optimiser comes later: both functions add to `grad` and leave the weights as they are.
+# The optimiser comes later, so both functions add to `grad` and leave the weights as they are.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# The encoder has no loss to start from; it has what `send` returns. Two sends return two delegates, and one `backward()` must reach both. Which
-# number is the rank of the other side? For more, `hint("12-split")`.
+# The encoder has no loss from which it could start, but it has what `send` returns. Two sends return two delegates, and one `backward()` must reach both. Which
+# number is the rank of the other side? For more help, run `hint("12-split")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="split"
 # %%px --setup
 def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator,
                  decoder_rank: int) -> None:
-    """Forward and backward of the encoder: afterwards its parameters have the gradients of
+    """Run forward and backward of the encoder, so that its parameters have the gradients of
     the decoder's loss.
 
     `encoder(sources)` returns `outputs, (h, cell)`. Rank `decoder_rank` of `c` calls
@@ -171,7 +173,7 @@ def encoder_step(encoder: nn.Module, sources: list, c: comm.Communicator,
 
 def decoder_step(decoder: nn.Module, targets: list, c: comm.Communicator, encoder_rank: int,
                  divisor: float | None = None) -> float:
-    """Forward and backward of the decoder; returns the loss as a number.
+    """Run forward and backward of the decoder, and return the loss as a number.
 
     `decoder((h, cell), targets, divisor)` returns the loss as a tensor. Rank `encoder_rank`
     of `c` calls `encoder_step` at the same time.
@@ -190,14 +192,15 @@ check.split(cluster, "encoder_step", "decoder_step")
 # %% [markdown]
 # ## 4. Training
 #
-# The same function runs on both ranks: rank 0 of `c` has the encoder, rank 1 the decoder. An optimiser knows only the parameters that it was given,
-# and those are on this rank.
+# The same function runs on both ranks, where rank 0 of `c` has the encoder and rank 1 the decoder. An optimiser knows only the parameters that it was given,
+# and these are the parameters on this rank.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# In which order do `zero_grad`, the step of exercise 3 and `optimiser.step` stand in the loop of a single process? For more, `hint("12-training")`.
+# In which order does the loop of a single process call `zero_grad`, the step of exercise 3 and `optimiser.step`? For more help, run `hint("12-training")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="training"
@@ -206,8 +209,8 @@ def train_split(module: nn.Module, c: comm.Communicator, batches: list, lr: floa
     """Train with Adam, one step for each `(sources, targets)` of `batches`, which both
     ranks have.
 
-    `module` is the encoder on rank 0 of `c` and the decoder on rank 1. Returns the losses
-    on rank 1, an empty list on rank 0.
+    `module` is the encoder on rank 0 of `c` and the decoder on rank 1. Return the losses on
+    rank 1 and an empty list on rank 0.
     """
     ### BEGIN SOLUTION
     optimiser, losses = torch.optim.Adam(module.parameters(), lr), []
@@ -227,29 +230,29 @@ check.training(cluster, "train_split")
 # %% [markdown]
 # ## 5. Two pairs: model parallel and data parallel
 #
-# Four ranks are two encoder-decoder pairs. Each pair takes a share of the batch; the shares have different numbers of sequences, and of tokens. The
-# gradients must be those of one process with the whole batch.
+# Four ranks form two encoder-decoder pairs. Each pair takes a share of the batch, and the shares have different numbers of sequences and of tokens. The
+# gradients must be the gradients that a single process computes from the whole batch.
 #
-# A rank has two communicators: `pair`, in which rank 0 is the encoder and rank 1 the decoder; and `copies`, the ranks that hold the same module as
-# this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies; `copies.allreduce_obj(number)` adds up a
-# number.
+# A rank has two communicators, `pair` and `copies`. In `pair`, rank 0 is the encoder and rank 1 the decoder, while `copies` contains the ranks that hold the
+# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` adds up
+# a number.
 #
 # *Difficulty ●●●, 12 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Write the loss of the whole batch as a sum over the pairs. What does each decoder have to divide by, so that the *mean* of the pairs' gradients is
-# right? For more, `hint("12-hybrid")`.
+# Write the loss of the whole batch as a sum over the pairs. By what must each decoder divide, so that the *mean* of the pairs' gradients is right? For more
+# help, run `hint("12-hybrid")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="hybrid"
 # %%px --setup
 def hybrid_step(module: nn.Module, pair: comm.Communicator, copies: comm.Communicator,
                 sources: list, targets: list) -> None:
-    """Forward and backward with this pair's share of the batch: afterwards `module` has the
-    gradients of the whole batch's loss.
+    """Run forward and backward with this pair's share of the batch, so that `module` has
+    the gradients of the whole batch's loss.
 
-    That loss is the sum over all places of all shares, divided by their number. `sources`
+    That loss is the sum over all tokens of all shares, divided by their number. `sources`
     and `targets` are the pair's share.
     """
     ### BEGIN SOLUTION
@@ -267,7 +270,7 @@ check.hybrid(cluster, "hybrid_step")
 # %% [markdown]
 # ## All together
 #
-# Your pieces learn to reverse strings of 2 to 5 digits, on four ranks. Not graded: it works when your pieces do.
+# Your functions learn to reverse strings of 2 to 5 digits, on four ranks. This part is not graded, and it works when your functions do.
 
 # %%
 # %%px
@@ -305,16 +308,14 @@ with torch.no_grad():
 # %% [markdown]
 # ## Where to go on
 #
-# * A bidirectional encoder: exercise 3 was checked with one. Its state has two rows for each layer, so the decoder needs twice as many layers;
-#   nothing in your
-#   functions changes.
+# * You can use a bidirectional encoder, because exercise 3 was checked with one. Its state has two rows for each layer, so the decoder needs twice as many
+#   layers, but nothing in your functions changes.
 # * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
-#   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). Then sending and receiving move into the
-#   modules, and a step is the same two lines on both ranks: call the module, then `backward()` on what comes out.
-# * While the decoder computes, the encoder waits. Unit 14 cuts the batch into micro-batches, so that both work.
-# * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv
-#   1409.3215](https://arxiv.org/abs/1409.3215): a
-#   four-layer LSTM on eight GPUs, one layer on each of four, and the other four for the softmax.
+#   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). Sending and receiving then move into the modules,
+#   so a step is the same two lines on both ranks, which call the module and then `backward()` on what it returns.
+# * While the decoder computes, the encoder waits. Unit 14 splits the batch into micro-batches, so that both work.
+# * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv 1409.3215](https://arxiv.org/abs/1409.3215), train a
+#   four-layer LSTM on eight GPUs, with one layer on each of four GPUs and the softmax on the other four.
 
 # %%
 cluster.stop()

@@ -1,23 +1,23 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Encoder and decoder across ranks
 #
-# A model that is too large for one device is cut in two. Here the cut goes between an encoder and a decoder. At the end you can
+# A model that is too large for one device can be cut in two. In this unit, the cut goes between an encoder and a decoder. At the end, you can
 #
-# * say what must cross the cut in a step, in each direction, and how many bytes that is, without attention and with it;
-# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links;
-# * show that the split model trains as one process does, step by step;
-# * say who waits for whom, and what the cut saves: memory, of weights and of activations, not time;
+# * explain what must cross the cut in a step, in each direction, and compute how many bytes that is, with attention and without it.
+# * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links.
+# * show that the split model trains exactly as a single process trains it, step by step.
+# * explain which rank waits for which, and why the cut saves memory, of weights and of activations, but no time.
 # * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
 #
-# **Before:** you can train an LSTM in PyTorch, and know what a delegate variable is (unit 11). **Minutes:** 50. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train an LSTM in PyTorch, and you know what a delegate variable is (unit 11). **Minutes:** 50. **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks, two pairs
 #
 # This kernel starts the ranks. Cells that begin with `%%px` run on all ranks or, with `--ranks 0,1`, on ranks 0 and 1 only.
 #
-# `split` makes smaller communicators: ranks with the same colour form one. Ranks 0 and 1 are a pair, and so are 2 and 3. In each pair, rank
-# 0 will have the encoder and rank 1 the decoder. At first only the first pair works.
+# The method `split` makes smaller communicators, and ranks with the same colour form one of them. Here, ranks 0 and 1 are a pair, and so are ranks 2 and 3. In
+# each pair, rank 0 will have the encoder and rank 1 the decoder. At first, only the first pair works.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -33,7 +33,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 from manyhands import comm, functions, links
 
-torch.set_default_dtype(torch.float64)  # why: see below, at the tolerance
+torch.set_default_dtype(torch.float64)  # explained below, with the tolerance
 world = comm.create_communicator(timeout_s=30)
 pair = world.split(color=world.rank // 2)
 device, END = world.device, 10
@@ -41,8 +41,8 @@ device, END = world.device, 10
 # %% [markdown]
 # ## The task: write it backwards
 #
-# The *source* is a string of 2 to 5 digits, the *target* the same string backwards, then a token that says *end*. A batch is a list of such
-# strings. They differ in length, so it is *ragged*.
+# The *source* is a string of 2 to 5 digits. The *target* is the same string backwards, followed by a token that means *end*. A batch is a list of such strings,
+# and since they differ in length, it is *ragged*.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -59,8 +59,9 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
     print(source.tolist(), "->", target.tolist())
 
 # %% [markdown]
-# The encoder reads the source. It passes on only what its LSTM remembers at the end: two tensors, `h` and `cell`, the same size for a short string
-# and for a long one (h comes first, in PyTorch as in ChainerMN's `NStepLSTM`; an article on the latter unpacks them as `c, h`). `pack_sequence` tells the LSTM where each string ends, so it computes nothing beyond that.
+# The encoder reads the source and passes on only what its LSTM remembers at the end. This is two tensors, `h` and `cell`, which have the same size for a short
+# string and for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks them as `c, h`.) Since
+# `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond the end.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -76,9 +77,9 @@ class Encoder(nn.Module):
         return h, cell
 
 # %% [markdown]
-# The decoder starts from that state and predicts the target, each token from the *true* ones before it (*teacher forcing*): `shifted` moves the target by
-# one place, and `END` marks the start, too. Its loss is the sum of the cross-entropies of all tokens of all targets, divided by their number, or by a
-# `divisor` that we shall need later.
+# The decoder starts from that state and predicts the target, each token from the *true* tokens before it (*teacher forcing*). The function `shifted` moves the
+# target by one position, and `END` marks the start, too. The decoder's loss is the sum of the cross-entropies of all tokens of all targets, divided by their
+# number or by a `divisor` that we need later.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -95,15 +96,15 @@ class Decoder(nn.Module):
         packed = pack_sequence([self.embed(tokens) for tokens in shifted(targets)],
                                enforce_sorted=False)
         outputs, _ = self.rnn(packed, state)
-        tokens = pack_sequence(targets, enforce_sorted=False).data  # no padding in there
+        tokens = pack_sequence(targets, enforce_sorted=False).data  # contains no padding
         return (cross_entropy(self.head(outputs.data), tokens, reduction="sum")
                 / (divisor or len(tokens)))
 
 # %% [markdown]
 # ## In one process
 #
-# One loop for all that follows: it gets a module, and a function that does forward and backward and returns the loss. Both ranks of the pair train
-# the whole model alone first, to have something to compare with.
+# One training loop serves everything that follows. It gets a module, and a function that does the forward and backward passes and returns the loss. Both ranks
+# of the pair first train the whole model by themselves, so that we have a reference.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -111,7 +112,7 @@ def parts():
     torch.manual_seed(0)
     return Encoder().to(device), Decoder().to(device)
 
-curves, when = {}, {}  # name -> losses; moments of a step
+curves, when = {}, {}  # the losses by name, and the moments of a step
 
 def train(module, step, steps=100, batch=batch):
     optimiser = torch.optim.Adam(module.parameters(), lr=0.01)
@@ -139,11 +140,11 @@ if pair.rank == 1:
 # %% [markdown]
 # ## In two, by hand
 #
-# Now rank 0 has the encoder and rank 1 the decoder. Forward, the state must cross, and an LSTM's state is two tensors. We send each as a message with its own
-# tag. (A tuple in one message will do it too, further down.) Backward, their two gradients come back.
+# Now rank 0 has the encoder and rank 1 has the decoder. In the forward pass, the state must cross, and an LSTM's state consists of two tensors. We send each of
+# them as a message with its own tag. (Further down, a tuple in one message will do this, too.) In the backward pass, their two gradients come back.
 #
-# The encoder has no loss to call `backward()` on. It has what `send` returns: a *delegate*, a zero whose backward waits for the gradient.
-# There are two; `pseudo_connect` makes one of them, so that one `backward()` reaches both.
+# The encoder has no loss on which it could call `backward()`. Instead, it has what `send` returns, a *delegate*, which is a zero whose backward waits for the
+# gradient. Since there are two delegates, `pseudo_connect` joins them into one, so that one `backward()` reaches both.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -173,15 +174,15 @@ print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one 
       largest_gap(by_hand, alone[pair.rank]) < 1e-6)
 
 # %% [markdown]
-# Two loops, two optimisers: Adam on rank 0 knows only the encoder's parameters, Adam on rank 1 only the decoder's. Both must step. Adam treats each
-# parameter by itself, so two of them do what one would. (What looks at all parameters at once does not work so: to clip by the norm of *all* gradients, the
-# ranks must first add up their squared norms, an all-reduce of one number.)
+# There are two loops and two optimisers. Adam on rank 0 knows only the encoder's parameters, Adam on rank 1 knows only the decoder's, and both must step.
+# Because Adam treats each parameter by itself, two of them do the same as one. (This is not true for a method that looks at all parameters together. For
+# example, to clip by the norm of *all* gradients, the ranks must first add up their squared norms, which is an all-reduce of one number.)
 #
-# **Predict.** A small mistake: the encoder sends `cell.detach()`. Does the loss of the first step change? Does the encoder's gradient? Does anybody
-# complain?
+# **Predict.** Suppose that the encoder makes a small mistake and sends `cell.detach()`. Does the loss of the first step change? Does the encoder's gradient
+# change? Does any rank raise an error?
 
 # %%
-predict("12-detach", "The encoder sends cell.detach(). What changes in the first step?",
+predict("12-detach", "What changes in the first step if the encoder sends cell.detach()?",
         ["the loss", "the gradient", "the loss and the gradient", "nothing"])
 
 # %%
@@ -218,17 +219,18 @@ settle("12-detach", changed)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Forward is the same, so the first loss is too. Backward, the part of the gradient that comes through the cell is missing, and nobody complains: a
-# detached tensor is a legal thing to send. The model still learns, only worse. So compare *gradients* with one process, once, and not only the
-# first loss.
+# The forward pass is the same, so the first loss is the same, too. In the backward pass, however, the part of the gradient that comes through the cell is
+# missing. No rank raises an error, because a detached tensor is a legal thing to send. The model still learns, but worse. For this reason, compare *gradients*
+# with a single process once, and not only the first loss.
 #
-# If you send `cell` itself and forget its delegate, the library does complain, in the next step: a gradient came back, and nobody took it.
+# If you send `cell` itself and forget its delegate, the library does raise an error, in the next step, because a gradient came back and was never taken.
 # </details>
 #
 # ## In two, with links
 #
-# `create_multi_node_n_step_rnn` wraps an RNN. `rank_out=1`: its final state goes to rank 1. `rank_in=0`: its initial state comes from rank 0. It takes
-# a list of sequences of different lengths, and returns the states, the outputs and the delegate that stands for all it has sent.
+# The function `create_multi_node_n_step_rnn` wraps an RNN. With `rank_out=1`, its final state goes to rank 1, and with `rank_in=0`, its initial state comes
+# from rank 0. The wrapped RNN takes a list of sequences of different lengths. It returns the states, the outputs and the delegate that represents everything it
+# has sent.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -255,8 +257,9 @@ class SplitDecoder(nn.Module):
         return cross_entropy(self.head(torch.cat(outputs)), torch.cat(targets))
 
 # %% [markdown]
-# The loss adds the same numbers in another order here: string by string, and not first all first tokens, then all second ones. Both ranks do the same now: call the module, then
-# `backward()` on what comes out. On rank 0 that is a delegate, which is worth 0.
+# Here, the loss adds the same numbers in a different order, because it goes string by string instead of taking first all first tokens, then all second ones.
+# Both ranks now do the same thing, since each calls the module and then `backward()` on what the module returns. On rank 0, this is a delegate, whose value is
+# 0.
 
 # %%
 # %%px --ranks 0,1
@@ -271,13 +274,13 @@ curves["n-step RNN"] = train(with_links, step_with_links)
 print("last", "loss" if pair.rank else "delegate", f"{curves['n-step RNN'][-1]:.4f}")
 
 # %% [markdown]
-# `MultiNodeChainList` takes a model as a list of parts, each with the rank it hears and the rank it tells. A part's output may be a tuple. A part
-# with a `rank_in` gets what comes from there and nothing else, so the decoder is given its targets beforehand.
+# `MultiNodeChainList` takes a model as a list of parts, each with the rank from which it receives and the rank to which it sends. The output of a part may be a
+# tuple. A part with a `rank_in` gets what that rank sends and nothing else, so the decoder must be given its targets beforehand.
 
 # %%
 # %%px --ranks 0,1
 class Answering(nn.Module):
-    """The decoder as a part of a chain: it gets the state, and has the targets."""
+    """Run the decoder as a part of a chain that gets the state and has the targets."""
     def __init__(self, decoder):
         super().__init__()
         self.decoder, self.targets = decoder, None
@@ -305,10 +308,10 @@ curves["chain list"] = train(chain, step_of_chain)
 # %% [markdown]
 # ## The picture: one curve
 #
-# Four trainings, one loss curve. How equal is equal? In float64 a loss of 2 is rounded by about 2e-16. Each step rounds thousands of numbers, and training
-# carries the differences on; here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, far above all rounding: a difference of that
-# size would be a mistake in the program. In float32 the roundings themselves reach 5e-7 in this very training, too near to tell one from the other: that
-# is why the ranks compute in float64 here.
+# Four training runs should give the same loss curve, but how equal must the losses be? In float64, a loss of 2 is rounded by about 2e-16. Each step rounds
+# thousands of numbers, and training carries the differences on. Here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, which is far
+# above all rounding, so a difference of that size would mean that the program has a bug. In float32, the rounding errors themselves reach 5e-7 in this very
+# training run. They could then hardly be told apart from a bug, which is why the ranks compute in float64 here.
 
 # %%
 from manyhands.plots.curves import coinciding, gap
@@ -326,12 +329,12 @@ coinciding(("one process", serial), curves, tolerance=1e-6,
            title="loss of one process and of three splits")
 
 # %% [markdown]
-# By hand and as a chain, the two ranks do the very operations of one process, and a message changes no bit: the difference is exactly 0, unless the
-# machine itself adds in another order from run to run.
+# By hand and as a chain, the two ranks do exactly the operations of a single process, and a message changes no bit. The difference is therefore exactly 0,
+# unless the machine itself adds in a different order from run to run.
 #
 # ## What crosses
 #
-# What crosses in a step? The ledger counts every message.
+# To see what crosses the cut in a step, we use the ledger, which counts every message.
 
 # %%
 # %%px
@@ -347,27 +350,30 @@ if world.rank == 0:
     print(account.log())
 
 # %% [markdown]
-# `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes: for short strings as for long ones. Messages of one round need not wait
-# for each other. There are two rounds: the state must have come before the decoder can start, and its gradient before the encoder can end. `send.backward` is
-# the gradient for which the backward of rank 0's `send` waits; rank 1's `recv` sends it in its own backward.
+# `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes, for short strings as well as for long ones. Messages of one round need not wait for
+# each other. There are two rounds, because the state must arrive before the decoder can start, and its gradient must arrive before the encoder can end. In the
+# log, `send.backward` is the gradient for which the backward of rank 0's `send` waits, and rank 1's `recv` sends it in its own backward.
 
 # %% [markdown]
-# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL: the i-th send to a rank meets its i-th receive, so `h` and `cell` must go in one order on both sides, and
-# > the receiver must know their shapes. `manyhands.functions` sends a head over gloo first, with tag and shape. Who uses several groups, as `pair` and `copies` below,
-# > calls them in the same order on all ranks. A clock shows the launch of the kernels only, unless `torch.cuda.synchronize()` comes before it is read.
+# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must be sent in the same order
+# > on both sides, and the receiver must know their shapes. `manyhands.functions` first sends a header over gloo, with tag and shape. If you use several groups,
+# > like `pair` and `copies` below, call them in the same order on all ranks. A clock shows only the launch of the kernels, unless you call
+# > `torch.cuda.synchronize()` before you read it.
 
 # %% [markdown]
 # ## The bill of attention
 #
-# A state of fixed size is a property of *this* model. A decoder with *attention* (Bahdanau et al. 2015) looks, for each token of its answer, at the encoder's output for **every**
-# token of the source. Then all outputs must cross the cut, and a gradient for each of them comes back.
+# A state of fixed size is a property of *this* model. For each token of its answer, a decoder with *attention* (Bahdanau et al. 2015) looks at the encoder's
+# output for **every** token of the source. All outputs must then cross the cut, and a gradient for each of them comes back.
 #
-# **Predict.** 64 strings of 5, of 50 and of 500 digits: how many bytes does each rank send, without attention and with it?
+# **Predict.** Take 64 strings of 5, of 50 and of 500 digits. How many bytes does each rank send, without attention and with it?
 
 # %%
-predict("12-state", "Without attention: 500 digits cost how many times the bytes of 50?",
+predict("12-state",
+        "By what factor do the bytes grow from 50 to 500 digits without attention?",
         unit="times", within=0.05)
-predict("12-attention", "With attention: 500 digits cost how many times the bytes of 50?",
+predict("12-attention",
+        "By what factor do the bytes grow from 50 to 500 digits with attention?",
         unit="times", within=0.05)
 
 # %%
@@ -383,7 +389,7 @@ def bytes_sent(length, attention):
                            rank=1).backward()
         else:
             h, cell, *outputs = functions.recv(pair, rank=0)
-            loss = (h + cell).sum()  # stands for the rest of the decoder
+            loss = (h + cell).sum()  # instead of the rest of the decoder
             # [strings, digits, numbers]
             for keys in (one.transpose(0, 1) for one in outputs):
                 loss = (loss + scaled_dot_product_attention(h.transpose(0, 1), keys,
@@ -409,16 +415,16 @@ settle("12-attention", lambda: growth(True))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# One output is 64 x 64 x 8 = 32768 bytes for the batch, as much as `h`: the state is two of them, and attention adds one for each digit, forward and backward. The
-# outputs cross once, however many layers of the decoder look at them; their gradients are added up before they come back. In a transformer there is no state: the outputs
-# are all that crosses.
+# For the batch, one output is 64 x 64 x 8 = 32768 bytes, which is as much as `h`. The state is two such tensors, and attention adds one for each digit, in the
+# forward and in the backward pass. The outputs cross once, however many layers of the decoder look at them, and their gradients are added up before they
+# come back. In a transformer there is no state, so the outputs are all that crosses.
 # </details>
 #
 # ## Images: a feature map crosses
 #
-# ChainerMN's documentation recommends this cut also for CNNs, which can be so large that the whole model does not fit on one GPU, although each half does.
-# Our two CNNs are small. They remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and the decoder doubles them twice.
-# With `skip`, the encoder's *outer* map goes to the decoder too, as in a U-Net (Ronneberger et al. 2015).
+# ChainerMN's documentation recommends this cut for CNNs as well, because the whole model can be too large for one GPU although each half fits. Our two CNNs are
+# small, and they remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and the decoder doubles them
+# twice. With `skip`, the encoder's *outer* map goes to the decoder, too, as in a U-Net (Ronneberger et al. 2015).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -446,7 +452,7 @@ class ImageDecoder(nn.Module):
         return mse_loss(images, clean)
 
 # %% [markdown]
-# `pair_step` is the step of a pair for any encoder and decoder. All maps travel as a tuple in one message, and so do their gradients on the way back.
+# `pair_step` is the training step of a pair, for any encoder and decoder. All maps travel as a tuple in one message, and so do their gradients on the way back.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -484,7 +490,8 @@ for skip in (False, True):
     print(f"; loss {losses[0]:.4f} to {losses[-1]:.4f}" if pair.rank else "")
 
 # %% [markdown]
-# Both cuts train as one process does. With the outer map the loss ends at 0.0300 instead of 0.0555. The decoder then gets a map of higher resolution, but it also has more weights, so the comparison does not show how much is due to which. What does the outer map cost?
+# With both cuts, the model trains as it does in a single process. With the outer map, the loss ends at 0.0300 instead of 0.0555. The decoder then gets a map of
+# higher resolution, but since it also has more weights, the comparison does not show how much is due to which. How many bytes does the outer map cost?
 
 # %%
 # %%px --ranks 0,1
@@ -499,18 +506,19 @@ for side in (8, 16, 32):
           f"sent, with the outer map {bytes_of_images(side, skip=True):>9,}")
 
 # %% [markdown]
-# The LSTM's state had one size for all lengths of the strings. A map grows with the area of the image, while the number of weights remains the same. With skip connections, the maps of all levels cross,
-# and the outermost one is the largest: here it has two thirds of the bytes. So count what crosses before you choose the place of the cut.
+# The LSTM's state had the same size for all lengths of the strings. A map, in contrast, grows with the area of the image, while the number of weights remains
+# the same. With skip connections, the maps of all levels cross. The outermost map is the largest, and here it has two thirds of the bytes. For this reason,
+# count what crosses before you choose the place of the cut.
 #
-# Models that read and make images and text are cut at the same places. DistTrain separates the image encoder, the language model and the image generator, because these parts are unequal, and gives each of them a different number of ranks
-# and a different way to cut it further (Zhang et al. 2024).
+# Models that read and generate both images and text are cut at the same places. DistTrain separates the image encoder, the language model and the image
+# generator. Because these parts are unequal, it gives each of them a different number of ranks and a different way to split it further (Zhang et al. 2024).
 #
 # ## Who waits for whom
 #
-# **Predict.** Two ranks, each with about half of the model. By how much is a step faster than in one process?
+# **Predict.** Each of two ranks has about half of the model. By how much is a step faster than in a single process?
 
 # %%
-predict("12-faster", "A step on two ranks, compared with one process, is ...",
+predict("12-faster", "How fast is a step on two ranks, compared with a single process?",
         ["nearly twice as fast", "a little faster", "not faster"])
 
 # %% tags=["measured"]
@@ -530,8 +538,8 @@ if pair.rank == 0:
     print(f"one step in two: {two_ms:.1f} ms")
 
 # %% [markdown]
-# Where does the time go? The ledger knows when each message left and came; both ranks are on one node and read the same clock. Between these
-# moments a rank works, or waits. Of nine steps we keep the one of median length.
+# Where does the time go? The ledger knows when each message was sent and when it arrived, and both ranks read the same clock because they are on one node.
+# Between these moments, a rank either works or waits. Of nine steps, we keep the one of median length.
 
 # %%
 # %%px --ranks 0,1
@@ -580,16 +588,17 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # %% [markdown]
 # <details><summary>Why is it not faster?</summary>
 #
-# While the decoder computes, forward and backward, the encoder's rank waits; before and after, it is the other way round. At every moment one of
-# the two has nothing to do, and the messages come on top: in the picture, the gap between the decoder's work and the encoder's backward. (A message of more than
-# 8 KB counts as sent when the other rank has taken it in, so the second gradient leaves after the first has come.) For so small a model these gaps are a
-# large part of the step. (And where a step is faster in two processes, that is noise, or the smaller half fits better into a cache.) This cut saves memory, not time. Unit 14 cuts the batch into micro-batches, so that the encoder works on the next one while
-# the decoder has this one: a *pipeline*.
+# While the decoder computes its forward and backward passes, the encoder's rank waits. Before and after, it is the other way round. At every moment, one of the
+# two has nothing to do, and the messages take additional time. In the picture, this is the gap between the decoder's work and the encoder's backward. (A
+# message of more than 8 KB counts as sent when the other rank has received it, so the second gradient leaves after the first has arrived.) For such a small
+# model, these gaps are a large part of the step. (If a step is faster in two processes, this is noise, or the smaller half fits better into a cache.) The cut
+# saves memory, but no time. Unit 14 splits the batch into micro-batches, so that the encoder works on the next one while the decoder has this one, which is
+# called a *pipeline*.
 # </details>
 #
 # ## What it saves
 #
-# Each rank holds its own parameters, their gradients, and Adam's two numbers for each parameter.
+# Each rank holds only its own parameters, their gradients, and Adam's two numbers for each parameter.
 
 # %%
 # %%px --ranks 0,1
@@ -601,8 +610,9 @@ def held(module):
 print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
 
 # %% [markdown]
-# And each keeps only its own half's **activations**, which forward leaves for backward. They grow with the batch and with the length of the strings, and often they are the larger part. In large networks, recomputation (unit 14) can make them smaller than the 16 bytes a weight that Adam
-# takes in mixed precision (unit 16). Autograd shows what it keeps:
+# Each rank also keeps only the **activations** of its own half, which the forward pass leaves for the backward pass. They grow with the batch and with the
+# length of the strings, and often they are the larger part. In large networks, recomputation (unit 14) can make them smaller than the 16 bytes per weight that
+# Adam takes in mixed precision (unit 16). The next cell asks autograd what it keeps.
 
 # %% tags=["measured"]
 # %%px --ranks 0,1
@@ -626,8 +636,8 @@ for size in (64, 256):
           f"{kept_mb(lambda: halves[1](halves[0](some), answers_to_some)):.1f} MB")
 
 # %% [markdown]
-# The same cut over **MPI**: in [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` takes MPI because `mpirun` has started it; under `torchrun` it
-# takes gloo or NCCL. Nothing else changes.
+# The same cut also runs over **MPI**. In [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` takes MPI because `mpirun` has started the
+# script, whereas under `torchrun` it takes gloo or NCCL, and nothing else changes.
 
 # %%
 run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -635,23 +645,24 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
 #
-# The other two ranks are a second pair. Each pair takes a share of the batch: 40 strings and 24. Every rank has two communicators now: its `pair`,
-# which the state goes through, and its `copies`, the ranks that hold the same module and must keep it the same.
+# The other two ranks are a second pair, and each pair takes a share of the batch, 40 strings or 24. Every rank now has two communicators. Its state travels
+# through `pair`, while `copies` contains the ranks that hold the same module and must keep it equal.
 
 # %% tags=["setup"]
 # %%px --setup
-# the encoders: ranks 0 and 2; the decoders: ranks 1 and 3
+# ranks 0 and 2 are the encoders, and ranks 1 and 3 are the decoders
 copies = world.split(color=pair.rank)
 share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
 
 # %% [markdown]
-# Each step uses `pair_step` from above, which passes `divisor` on to the decoder. Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in data parallelism.
+# Each step uses `pair_step` from above, which passes `divisor` on to the decoder. Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in
+# data parallelism.
 #
-# **Predict.** Each decoder divides its loss by its own number of tokens, and the gradients are averaged over the copies. Is that the gradient of one
-# process with the whole batch? First with equally many strings, 32 and 32; then with 40 and 24.
+# **Predict.** Each decoder divides its loss by its own number of tokens, and the gradients are averaged over the copies. Is the result the gradient that a
+# single process computes from the whole batch? Consider first shares of equally many strings, 32 and 32, and then shares of 40 and 24.
 
 # %%
-predict("12-tokens", "Which cuts give the gradient of one process, to 1e-6?",
+predict("12-tokens", "Which shares give the gradient of a single process, to 1e-6?",
         ["32 and 32", "40 and 24", "32 and 32, 40 and 24", "none"])
 
 # %%
@@ -683,16 +694,17 @@ settle("12-tokens", right)
 # %% [markdown]
 # <details><summary>Why is even 32 and 32 wrong?</summary>
 #
-# A string is not a unit of the loss: a token is. 32 strings of one pair have not as many tokens as 32 of the other, so their tokens count more, or
-# less. The loss of one process is
+# The unit of the loss is a token and not a string. The 32 strings of one pair do not have as many tokens as the 32 strings of the other, so their tokens count
+# more or less. The loss of a single process is
 #
 # $$ L = \frac{S_0 + S_1}{n_0 + n_1}, \qquad \text{not} \qquad \frac{1}{2} \left( \frac{S_0}{n_0} + \frac{S_1}{n_1} \right) $$
 #
-# with $S_i$ the sum over the tokens of pair $i$, and $n_i$ their number. Since the gradients are averaged over two copies, each decoder must divide
-# by $(n_0 + n_1) / 2$.
+# where $S_i$ is the sum over the tokens of pair $i$, and $n_i$ is their number. Since the gradients are averaged over two copies, each decoder must divide by
+# $(n_0 + n_1) / 2$.
 # </details>
 #
-# So the decoders add up their numbers of tokens first: one small message. The encoders need not know; the right number comes to them inside the gradient.
+# Therefore, the decoders first add up their numbers of tokens, which takes one small message. The encoders need not know the sum, because the gradient that
+# they receive already contains the right number.
 
 # %%
 # %%px
@@ -706,8 +718,8 @@ far = far_from_one_process(share, common_divisor(targets[share]))
 print(f"the gradients of one process, to 1e-6: {far < 1e-6}")
 
 # %% [markdown]
-# PyTorch's DistributedDataParallel can do the averaging: give it the process group of the copies. It starts its all-reduce when gradients are
-# ready, and on the encoder's rank that is when the delegate's backward has brought them. Now all four ranks train.
+# PyTorch's DistributedDataParallel can do the averaging if you give it the process group of the copies. It starts its all-reduce when gradients are ready, and
+# on the encoder's rank this is when the delegate's backward has brought them. Now all four ranks train.
 
 # %%
 # %%px
@@ -726,22 +738,23 @@ if pair.rank == 1:
 del ddp  # before its process group ends
 
 # %% [markdown]
-# The mean of both decoders' numbers is the loss that one process had at step 100, in the section *In one process*.
+# The mean of both decoders' numbers is the loss that a single process had at step 100, in the section *In one process*.
 #
 # <details><summary>Which two ranks should share a node?</summary>
 #
-# Count what crosses between the nodes in a step. As it is here, pairs inside a node: the all-reduce of all gradients, in float64 about 21 168 x 8 =
-# 169 kB for the encoder and 175 kB for the decoder, in each direction. With the pairs across the nodes it would be the states of 64 strings, 66 kB
-# in each direction. Fewer bytes; but for each of these messages the other rank of the pair waits, while the all-reduce of a larger model, in several buckets, runs
-# during backward (unit 06). Here all gradients fit into one bucket, which leaves when the last of them is ready. It depends: on the size of the batch, on
-# the model, on the network. To try it, add a cell here with `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time
-# `hybrid_step`. A difference shows where there is a network between the nodes: with `Cluster(..., profile="emulated")`, or two machines.
+# Count what crosses between the nodes in a step. As it is here, with each pair inside a node, this is the all-reduce of all gradients. In float64, it takes
+# about 21 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If the pairs went across the nodes, it would be the states of 64
+# strings, which are 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these messages, while the all-reduce of a
+# larger model, in several buckets, runs during backward (unit 06). Here, all gradients fit into one bucket, which is sent when the last of them is ready. The
+# best choice therefore depends on the size of the batch, on the model and on the network. To try it, add a cell here with
+# `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time `hybrid_step`. You can see a difference if there is a network between the
+# nodes, for example with `Cluster(..., profile="emulated")` or on two machines.
 # </details>
 #
 # ## Answers
 #
-# To use the model, the decoder has no target: it feeds its own last guess back, the likeliest token each time (*greedy*). No gradient is wanted, so
-# `torch.no_grad()`, and `send` is only a send.
+# When you use the model, the decoder has no target. Instead, it feeds back its own last guess, which is the likeliest token each time (*greedy*). Since no
+# gradient is wanted, we use `torch.no_grad()`, and `send` is then only a send.
 
 # %%
 # %%px
@@ -768,28 +781,28 @@ for source, guess in list(zip(sources, found))[:3]:
 print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 
 # %% [markdown]
-# Both decoders say the same: they are copies.
+# Both decoders give the same answers, because they are copies.
 #
-# ## What you can say now
+# ## Summary
 #
-# * *What crosses:* here the state, `h` and `cell`, and its gradient back: for this LSTM, bytes that do not depend on the length of the strings. With
-#   attention, all outputs too. Never parameters.
-# * *Both halves:* forward and `send`, then `backward()` on what connects all delegates; `recv`, loss and `backward()`. An optimiser on each rank,
-#   and both step.
-# * *Equal to one process:* at every step, to 1e-6, in a dtype whose roundings are far smaller. Compare gradients too: a detached tensor leaves the
-#   first loss right.
-# * *Who waits:* always one of the two. The cut saves memory, of parameters and of activations; for time it takes a pipeline (unit 14).
-# * *Shares of different size:* all decoders divide by the same number, the tokens of the whole batch over the number of pairs.
+# * The state, `h` and `cell`, crosses the cut, and its gradient comes back. For this LSTM, the bytes do not depend on the length of the strings. With
+#   attention, all outputs cross as well, but parameters never do.
+# * The encoder's half is forward and `send`, then `backward()` on a tensor that connects all delegates. The decoder's half is `recv`, the loss and
+#   `backward()`. Each rank has an optimiser, and both must step.
+# * The split model equals a single process at every step, to 1e-6, in a dtype whose rounding errors are far smaller. Compare gradients, too, because a detached
+#   tensor does not change the first loss.
+# * One of the two ranks always waits. The cut saves memory, of parameters and of activations, whereas saving time takes a pipeline (unit 14).
+# * If the shares have different sizes, all decoders divide by the same number, which is the number of tokens of the whole batch over the number of pairs.
 #
 # **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.
 #
 # **References.** I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*,
-# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). D. Bahdanau, K. Cho, Y. Bengio 2015, *Neural Machine Translation by Jointly Learning to Align and Translate*, [arXiv
-# 1409.0473](https://arxiv.org/abs/1409.0473). O. Ronneberger, P. Fischer, T. Brox 2015, *U-Net*, [arXiv 1505.04597](https://arxiv.org/abs/1505.04597). Z. Zhang et al. 2024, *DistTrain*, [arXiv 2408.04275](https://arxiv.org/abs/2408.04275). The same split in ChainerMN:
-# [Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html).
-# T. Akiba, K. Fukuda, S. Suzuki 2017, *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv
-# 1710.11351](https://arxiv.org/abs/1710.11351). [PyTorch:
-# pack_sequence](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html).
+# [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). D. Bahdanau, K. Cho, Y. Bengio 2015, *Neural Machine Translation by Jointly Learning to Align and
+# Translate*, [arXiv 1409.0473](https://arxiv.org/abs/1409.0473). O. Ronneberger, P. Fischer, T. Brox 2015, *U-Net*,
+# [arXiv 1505.04597](https://arxiv.org/abs/1505.04597). Z. Zhang et al. 2024, *DistTrain*, [arXiv 2408.04275](https://arxiv.org/abs/2408.04275). The same split
+# in ChainerMN: [Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html). T. Akiba, K. Fukuda, S. Suzuki 2017,
+# *ChainerMN: Scalable Distributed Deep Learning Framework*, [arXiv 1710.11351](https://arxiv.org/abs/1710.11351).
+# [PyTorch: pack_sequence](https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pack_sequence.html).
 
 # %%
 cluster.stop()
