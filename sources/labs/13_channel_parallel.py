@@ -5,7 +5,7 @@
 #
 # * split a convolution by output or by input channel, even if the channels do not divide evenly.
 # * write the three operators with which such a layer communicates, forward and backward.
-# * show that outputs and gradients equal those of one `nn.Conv2d`, with a loss that all ranks compute.
+# * show that outputs and gradients are the same as with one `nn.Conv2d`, even though all ranks compute the loss.
 # * combine two layers so that a single sum is enough.
 # * predict how many bytes a layer moves, and when data parallelism moves fewer.
 #

@@ -285,7 +285,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # this number on the right of the picture. It is far below the 27.55 % of the linear rule at 32k, but it is above the flat part (23.74 % at 8k), and even above
 # the 24.79 % at 16k. The three changes therefore win back most of what the linear rule loses at 32k, but not all of it.
 #
-# ## The noise of a training
+# ## The noise of a training run
 #
 # Smith and Le 2018 combine the rate $\epsilon$, the momentum $m$, the number of images $N$ and the batch $B$ in one number, the noise scale of SGD:
 #
@@ -405,7 +405,7 @@ for batch in (8, 32, 128, 256, 1024):
 # | Llama 3 (Grattafiori et al. 2024) | 4, then 8 (after 252 million tokens), then 16 million (after 2.87 trillion) |
 # | DeepSeek-V3 (DeepSeek-AI 2024) | from 12.6 million (3072 sequences of 4096) to 63 million, during the first 469 billion tokens |
 #
-# Unlike the growing batch in *The noise of a training* above, these runs do not trade the batch for the rate, because their rate follows its own schedule.
+# Unlike the growing batch in *The noise of a training run* above, these runs do not trade the batch for the rate, because their rate follows its own schedule.
 # Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later keep all GPUs busy. (A rate that was found for
 # one width need not hold for a different one either. Yang et al. 2022 parametrise a network, by µP, such that it does.)
 #
