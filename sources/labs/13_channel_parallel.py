@@ -1,19 +1,19 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
 # # 13 Lab: a convolution on several ranks, equal to nn.Conv2d
 #
-# You write a dense convolution whose weight is spread over the ranks. At the end you can
+# You write a dense convolution whose weight is spread over the ranks. At the end, you can
 #
-# * cut a convolution by output or by input channel, also where the channels do not divide;
-# * write the three operators with which such a layer communicates, forward and backward;
-# * show that outputs and gradients are those of one `nn.Conv2d`, with a loss that all ranks compute;
-# * join two layers so that a single sum is enough;
-# * predict how many bytes a layer moves, and say when data parallelism moves fewer.
+# * split a convolution by output or by input channel, even if the channels do not divide evenly.
+# * write the three operators with which such a layer communicates, forward and backward.
+# * show that outputs and gradients are the same as with one `nn.Conv2d`, even though all ranks compute the loss.
+# * combine two layers so that a single sum is enough.
+# * predict how many bytes a layer moves, and when data parallelism moves fewer.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
 #
-# Cells that begin with `%%px` run on all four ranks; the others run in this kernel. A mistake may make the ranks wait for each other: their
-# communicator then gives up after 8 seconds, and the check says so. Below each check stands what it says when the answer is right.
-# Every hint has two steps: run `hint(...)` again for the second.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, their
+# communicator gives up after 8 seconds, and the check reports it. Below each check, you see what it prints when the answer is right.
+# Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -34,19 +34,19 @@ from manyhands import comm, functions
 from manyhands.data import digits, shard
 
 # %% [markdown]
-# Your functions get a communicator `c`. On each rank `c.rank` and `c.size` say who it is, and
+# Your functions get a communicator `c`. On each rank, `c.rank` is its number and `c.size` is the number of ranks. You need two operations:
 #
-# * `c.allreduce(tensor)` returns the sum of the tensors of all ranks. Autograd does not see it.
-# * `functions.allgather(c, tensor)` returns a tuple with the tensors of all ranks, whose shapes may differ. Autograd does see it; its backward
+# * `c.allreduce(tensor)` returns the sum of the tensors of all ranks. Autograd does not record it.
+# * `functions.allgather(c, tensor)` returns a tuple with the tensors of all ranks, whose shapes may differ. Autograd does record it, and its backward pass
 #   sums the gradients of all ranks.
 #
-# The checks use communicators of 4, 3 and 2 ranks, numbers of channels that do not divide, and float64. **The loss is replicated:** all ranks
-# compute the same loss from the same output, and each calls `backward`. Its gradient counts once.
+# The checks use communicators of 4, 3 and 2 ranks, numbers of channels that do not divide evenly, and float64. **The loss is replicated:** all ranks
+# compute the same loss from the same output, and each rank calls `backward`. The gradient of this loss must count only once.
 #
 # ## 1. Cut the layer
 #
 # A weight has the shape `[output channels, input channels, k, k]`. Rank `r` takes a contiguous block of the channels,
-# `shard(n, rank, size)`: with 10 channels on 4 ranks, blocks of 3, 3, 2, 2.
+# `shard(n, rank, size)`. For example, 10 channels on 4 ranks make blocks of 3, 3, 2 and 2. Write `part`, which returns a rank's part of a layer:
 #
 # | | weight | bias |
 # |---|---|---|
@@ -57,17 +57,18 @@ from manyhands.data import digits, shard
 #
 # <details><summary>Hint</summary>
 #
-# Which axis is which? And what does a slice of a tensor keep alive? For more, run `hint("13-part")` in a cell of its own.
+# Which axis holds the output channels, and which one the input channels? What does a slice of a tensor keep in memory? For more help, run `hint("13-part")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="part"
 # %%px --setup
 def part(conv: nn.Conv2d, split: str, rank: int, size: int):
-    """This rank's `(weight, bias)` of a whole layer, as `nn.Parameter`s; `bias` is None
-    where the layer has none.
+    """Return this rank's `(weight, bias)` of a whole layer, as `nn.Parameter`s. `bias` is
+    None if the layer has none.
 
-    They are trained, so they are leaves; and they have memory of their own, so that the
-    whole layer can be given up.
+    The parameters are trained, so they must be leaves. They must have separate memory, so
+    that the whole layer can be deleted.
     """
     ### BEGIN SOLUTION
     def own(tensor):
@@ -85,23 +86,23 @@ check.part(cluster, "part")
 # %% [markdown]
 # ## 2. Three operators
 #
-# All communication of such a layer is in three small operators. The first and the second are the conjugate pair *f* and *g* of Shoeybi et al.
-# 2019: forward of the one is backward of the other.
+# All communication of such a layer takes place in three small operators. The first and the second are the conjugate pair *f* and *g* of Shoeybi et al.
+# 2019, in which the forward pass of the one is the backward pass of the other.
 #
 # | operator | forward | backward |
 # |---|---|---|
-# | `copy_to_parts` | x as it is: all ranks have the same | the sum of all ranks' gradients |
+# | `copy_to_parts` | x as it is, since all ranks have the same | the sum of all ranks' gradients |
 # | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
 # | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
 #
-# Ranks may hold different numbers of channels. Only what the table lists may travel, so no message may carry sizes either: a rank sees them in the
-# tensors that arrive. The check counts bytes and messages exactly.
+# Ranks may hold different numbers of channels. Only what the table lists may travel, so you must not send messages with sizes either. A rank sees the sizes in
+# the tensors that arrive. The check counts bytes and messages exactly.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What must `Join` remember in forward, so that backward knows which channels are its own? For more, `hint("13-operators")`.
+# What must `Join` remember in forward, so that backward knows which channels belong to this rank? For more help, run `hint("13-operators")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="operators"
@@ -160,20 +161,21 @@ check.operators(cluster, "copy_to_parts", "sum_of_parts", "join_parts")
 # %% [markdown]
 # ## 3. By output channel
 #
-# Every rank has the whole `x`, and a weight and a bias of `part(conv, "out", ...)`. Every rank returns the whole output. In forward the outputs travel, in
-# backward the gradient of x, and nothing else: of the output's gradient each rank has its own channels already.
+# Every rank has the whole `x`, and the weight and bias that `part(conv, "out", ...)` returns. Write `out_split`, which returns the whole output on every rank.
+# In forward, only the outputs may travel, and in backward only the gradient of x, because each rank already has its own channels of the output's gradient.
 #
 # *Difficulty ●●○, 7 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which operator makes the output whole? And what is the gradient of an `x` that four ranks have used? For more, `hint("13-out-split")`.
+# Which operator makes the output whole? What is the gradient of an `x` that four ranks have used? For more help, run `hint("13-out-split")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="out-split"
 # %%px --setup
 def out_split(x, weight, bias, c, stride=1, padding=0):
-    """The output of the whole layer, on every rank; gradients as those of the whole layer.
+    """Return the output of the whole layer on every rank, with the gradients of the whole
+    layer.
 
     x: [batch, all input channels, height, width], the same on every rank. weight, bias:
     this rank's output channels.
@@ -188,19 +190,21 @@ check.out_split(cluster, "out_split")
 # %% [markdown]
 # ## 4. By input channel
 #
-# Every rank has only its own channels of `x`, a weight of `part(conv, "in", ...)`, and the whole bias. Every rank returns the whole output.
+# Every rank has only its own channels of `x`, the weight that `part(conv, "in", ...)` returns, and the whole bias. Write `in_split`, which returns the whole
+# output on every rank.
 #
 # *Difficulty ●●○, 7 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# How often may the bias be added? Which ranks need its gradient? For more, `hint("13-in-split")`.
+# How often may the bias be added? Which ranks need its gradient? For more help, run `hint("13-in-split")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="in-split"
 # %%px --setup
 def in_split(x, weight, bias, c, stride=1, padding=0):
-    """The output of the whole layer, on every rank; gradients as those of the whole layer.
+    """Return the output of the whole layer on every rank, with the gradients of the whole
+    layer.
 
     x: [batch, this rank's input channels, height, width]. weight: the same channels. bias:
     whole, or None.
@@ -216,20 +220,20 @@ check.in_split(cluster, "in_split")
 # %% [markdown]
 # ## 5. Two layers, one sum
 #
-# What the out split makes on a rank is just what the in split wants there. So two layers need no join between them: one sum in forward, and one
-# in backward for the gradient of x.
+# What the out split computes on a rank is exactly what the in split needs there. Therefore, the two layers of `pair` need no join between them. They need
+# only one sum in forward, and one in backward for the gradient of x.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# May the ReLU be computed before the channels are together? For more, `hint("13-pair")`.
+# May the ReLU be computed before the channels are joined? For more help, run `hint("13-pair")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="pair"
 # %%px --setup
 def pair(x, first, second, c, padding=1):
-    """second(relu(first(x))), whole, on every rank.
+    """Return the whole second(relu(first(x))) on every rank.
 
     x: all channels, the same on every rank. first: (weight, bias) of `part(..., "out")`.
     second: (weight, bias) of `part(..., "in")`.
@@ -246,35 +250,36 @@ check.pair(cluster, "pair")
 # %% [markdown]
 # ## 6. Predict the bytes
 #
-# A step of training moves activations in a channel-parallel layer, and gradients of weights in data parallelism. How much is that? Predict, for
-# one step, the bytes that **all ranks together** send:
+# A training step moves activations in a channel-parallel layer, and gradients of weights in data parallelism. How many bytes is that? For one step, predict the
+# bytes that **all ranks together** send:
 #
 # | `way` | travels in forward | travels in backward |
 # |---|---|---|
 # | `"out"` | y, joined | gradient of x, summed |
 # | `"in"` | y, summed | nothing |
 # | `"pair"` | y of the second layer, summed | gradient of x of the first, summed |
-# | `"data"` | nothing | gradient of the weight, summed (no bias here) |
+# | `"data"` | nothing | gradient of the weight, summed (no bias in this exercise) |
 #
-# All numbers are float32. A join sends each rank's part to all others. A sum (`c.allreduce`) has two steps: each rank sums a share of the numbers,
-# for which it gets that share from all others, then the shares are joined. The check runs all four ways and compares with the ledger.
+# All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First each rank sums a share of the numbers,
+# for which it receives that share from all other ranks, and then the shares are joined. The check runs all four ways and compares them with the ledger.
 #
-# Then a question. Stride 1, an output as large as the input, no bias, and the in split of the table above: each rank has its own channels of x only, so
-# nothing travels in backward (in the tutorial x was whole, and cost a join more). What is the largest side of a square image for which it moves no more
-# bytes than data parallelism?
+# Then answer a question with `largest_side`. Assume stride 1, an output as large as the input, no bias, and the in split of the table above. Since each rank
+# has only its own channels of x, nothing travels in backward. (In the tutorial x was whole, so backward needed an additional join.) What is the largest side of
+# a square image for which this in split moves no more bytes than data parallelism?
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# In a join on four ranks, how often does each number of y travel? And in a sum, in each of its two steps? For more, `hint("13-moved")`.
+# In a join on four ranks, how often does each number of y travel? How often does it travel in each of the two steps of a sum? For more help, run
+# `hint("13-moved")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="moved"
 # %%px --setup
 def moved_bytes(way: str, x: tuple, weight: tuple, y: tuple, size: int) -> int:
-    """Bytes that all `size` ranks together send in one step. x, weight, y: shapes of the
-    whole tensors."""
+    """Return the bytes that all `size` ranks together send in one step. x, weight, y:
+    shapes of the whole tensors."""
     ### BEGIN SOLUTION
     def joined(shape):
         return (size - 1) * 4 * math.prod(shape)
@@ -288,8 +293,8 @@ def moved_bytes(way: str, x: tuple, weight: tuple, y: tuple, size: int) -> int:
 
 
 def largest_side(batch: int, c_in: int, c_out: int, kernel: int) -> int:
-    """The largest side of an image for which the in split moves no more bytes than data
-    parallelism."""
+    """Return the largest side of an image for which the in split moves no more bytes than
+    data parallelism."""
     ### BEGIN SOLUTION
     return math.isqrt(c_in * kernel * kernel // batch)
     ### END SOLUTION
@@ -300,8 +305,8 @@ check.moved(cluster, "moved_bytes", "largest_side")
 # %% [markdown]
 # ## All together
 #
-# Your pieces train a small network on handwritten digits, beside one process that has the whole layers. Not graded: it works when your pieces do. "Here" at
-# the end counts this rank's weights and biases, with the second layer's whole bias.
+# Your functions train a small network on handwritten digits, next to the same network with whole layers, as a single process would train it. This part is not
+# graded, and it works when your functions do. The numbers at the end count this rank's weights and biases, with the second layer's whole bias.
 
 # %%
 # %%px
@@ -310,7 +315,7 @@ device = c.device
 x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
 x = x.view(-1, 1, 8, 8).double()  # so that rounding does not grow during training
 
-torch.manual_seed(0)  # the same whole layers on every rank, to be cut
+torch.manual_seed(0)  # the same whole layers on every rank, to be split
 layers = (nn.Conv2d(1, 10, 3, padding=1), nn.Conv2d(10, 7, 3, padding=1),
           nn.Linear(7 * 16, 10))
 one, two, head = (layer.double().to(device) for layer in layers)
@@ -346,12 +351,12 @@ print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of "
 # %% [markdown]
 # ## Where to go on
 #
-# * `links.ParallelConv2d(..., split="in" | "out")` is such a layer, ready to use; the tutorial trains with it. Its in split takes the whole x, so it joins
+# * `links.ParallelConv2d(..., split="in" | "out")` is such a layer, ready to use, and the tutorial trains with it. Its in split takes the whole x, so it joins
 #   x's gradient in backward.
-# * The operators f and g, for matrices instead of convolutions: M. Shoeybi et al. 2019, *Megatron-LM*,
-#   [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). Unit 15 does the same with PyTorch's DTensor.
-# * Where to cut by channel and where by sample: A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
-#   [arXiv 1404.5997](https://arxiv.org/abs/1404.5997).
+# * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), use the operators f and g for matrices instead of convolutions.
+#   Unit 15 does the same with PyTorch's DTensor.
+# * A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997), explains where to
+#   split by channel and where by sample.
 
 # %%
 cluster.stop()

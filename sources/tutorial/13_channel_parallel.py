@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Channel-parallel convolution"}
 # # 13 Channel-parallel convolution
 #
-# One convolution, spread over four ranks: each holds a part of the weight. At the end you can
+# In this notebook, one convolution is spread over four ranks, each of which holds a part of the weight. At the end, you can
 #
-# * cut a convolution by output channel and by input channel, and say what must travel in each case, forward and backward;
-# * say why gradients come out four times too large when four ranks compute the same loss, and two ways to mend that;
-# * tell a dense layer from a grouped one that looks like it, by feeding one channel at a time;
-# * predict the bytes that a layer moves, from which image size on data parallelism moves fewer, and say which of them somebody waits for;
-# * cut the image itself into strips, with a halo exchange, forward and backward;
-# * join two layers so that they need one communication in forward, and train channel-parallel layers as in one process.
+# * split a convolution by output channel and by input channel, and explain what must travel in each case, forward and backward.
+# * explain why gradients come out four times too large when four ranks compute the same loss, and repair this in two ways.
+# * distinguish a dense layer from a grouped one that looks like it, by feeding one channel at a time.
+# * predict the bytes that a layer moves, from which image size on data parallelism moves fewer, and which of these bytes some rank waits for.
+# * split the image itself into strips, with a halo exchange, forward and backward.
+# * combine two layers so that they need one communication in forward, and train channel-parallel layers to the result of a single process.
 #
-# **Before:** units 04 (collectives) and 11 (differentiable communication), or what is in them. **Minutes:** 50. **Ranks:** 4.
+# **Before:** you know what units 04 (collectives) and 11 (differentiable communication) teach. **Minutes:** 50. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
+# healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -37,8 +37,8 @@ c = comm.create_communicator(timeout_s=30)
 rank, size, device = c.rank, c.size, c.device
 
 # %% [markdown]
-# The layer: 6 channels in, 10 channels out, neither of which four ranks can share evenly. All numbers are small integers, so "equal" means equal to the
-# last bit. Every rank also has the whole layer here, to compare with.
+# The layer has 6 input channels and 10 output channels, and four ranks can share neither of them evenly. All numbers are small integers, so that "equal" means
+# equal to the last bit. In this notebook, every rank also has the whole layer for comparison.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -51,13 +51,13 @@ whole = conv2d(x, weight, bias, padding=1)
 # %% [markdown]
 # ## A convolution is a sum
 #
-# Output channel $o$ of a convolution is a sum over all input channels $i$, each with a small filter of its own, plus a bias:
+# Output channel $o$ of a convolution is a sum over all input channels $i$, each of which has its own small filter, plus a bias:
 #
 # $$ y_o = b_o + \sum_i w_{oi} * x_i $$
 #
-# So the weight is a table of filters, with a row for each output channel and a column for each input channel. A table can be cut in two ways.
-# A block of **rows** gives some of the outputs, complete: join them. A block of **columns** gives a part of every output: add them up.
-# We say *out split* and *in split*. (Dryden et al. 2019 call the first *filter parallelism*, the second *channel parallelism*.)
+# Therefore, the weight is a table of filters, with a row for each output channel and a column for each input channel. A table can be split in two ways. A block
+# of **rows** gives some of the outputs completely, so the outputs must be joined. A block of **columns** gives a part of every output, so the parts must be
+# added up. We call the first way *out split* and the second *in split*. (Dryden et al. 2019 call them *filter parallelism* and *channel parallelism*.)
 
 # %%
 # %%px --ranks 0
@@ -73,8 +73,8 @@ print("blocks of columns:", [i.stop - i.start for i in columns], "added, equal: 
 # %% [markdown]
 # ## By output channel: every rank needs the whole input
 #
-# Each rank has a block of rows: 2 or 3 outputs of the 10, with 6 x 3 x 3 weights each. An all-gather gives everyone all outputs; the parts may have different
-# numbers of channels.
+# Each rank has a block of rows, which is 2 or 3 of the 10 outputs with 6 x 3 x 3 weights each. An all-gather gives all outputs to every rank, and the parts may
+# have different numbers of channels.
 
 # %%
 # %%px
@@ -87,7 +87,8 @@ print(f"channels {mine.start} to {mine.stop - 1}, {weight[mine].numel()} of "
 # %% [markdown]
 # ## The same loss on four ranks
 #
-# Now the gradients. One process with the whole layer gives the right ones. `slope` stands for a loss: it is the loss's gradient with respect to y.
+# Now we look at the gradients. A single process with the whole layer computes the right ones. Instead of a loss we use `slope`, which is the gradient of the
+# loss with respect to y.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -106,13 +107,13 @@ def told(gradient, right):
     return "no multiple of the right one"
 
 # %% [markdown]
-# **Predict.** After the all-gather every rank has the whole output. Each computes the same loss, and each calls `backward`. What is the gradient of the
-# rank's own weight, compared with that of one process? And that of x?
+# **Predict.** After the all-gather, every rank has the whole output. Each rank computes the same loss and calls `backward`. By what factor does the gradient of
+# the rank's weight differ from the gradient that a single process computes? How does the gradient of x compare?
 
 # %%
-predict("13-weight", "How many times that of one process is the weight's gradient?",
+predict("13-weight", "By what factor is the gradient of the rank's weight too large?",
         unit="times")
-predict("13-x", "The gradient of x, compared with that of one process, is ...",
+predict("13-x", "How does the gradient of x compare with the right gradient?",
         ["1 x right", "4 x right", "no multiple of the right one"])
 
 # %%
@@ -134,14 +135,14 @@ settle("13-x", lambda: cluster.pull("told(x_here.grad, right_x)")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# *The weight.* Backward of `functions` sees the four programs as one, whose objective is the sum of all that the ranks call `backward` on: four times the
-# same loss. So backward of the all-gather adds up four equal gradients.
+# *The weight.* The backward pass of `functions` sees the four programs as one program. Its objective is the sum of everything that the ranks call `backward`
+# on, which is four times the same loss. As a result, the backward pass of the all-gather adds up four equal gradients.
 #
-# *x.* Each rank has a copy of x, and used it for its own output channels only. So each has a part of the gradient, four
-# times too large as well, and nobody adds the parts up.
+# *x.* Each rank has a copy of x and used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
+# times too large as well, and no rank has added the parts up.
 # </details>
 #
-# **First cure: divide.** The loss counted four times, so divide it by four; and add up the parts of x's gradient.
+# **The first remedy is to divide.** Since the loss counted four times, divide by four, and add up the parts of x's gradient.
 
 # %%
 # %%px
@@ -149,10 +150,10 @@ print("weight / 4:", told(w_here.grad / size, right_weight[mine]), end="; ")
 print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 
 # %% [markdown]
-# That is right, and wasteful: the all-gather's backward moved gradients that every rank had already, because all have the same loss.
+# The result is right but wasteful. Since all ranks have the same loss, the all-gather's backward pass moved gradients that every rank already had.
 #
-# **Second cure: say what backward is to do.** Shoeybi et al. 2019 put two operators around a pair of layers, *f* before the first and *g* after the second;
-# forward of the one is backward of the other. With a join of the same kind, nothing travels that a rank has already:
+# **The second remedy is to define what backward does.** Shoeybi et al. 2019 put two operators around a pair of layers, *f* before the first layer and *g* after
+# the second. The forward pass of the one is the backward pass of the other. With a join of the same kind, nothing travels that a rank already has:
 #
 # | operator | forward | backward | place |
 # |---|---|---|---|
@@ -160,7 +161,7 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # | join | the channels of all ranks | the rank's own channels | after the out split |
 # | sum (*g*) | **sum** of all ranks' tensors | the gradient as it is | after the in split |
 #
-# You write all three in the lab; one of them comes in a moment. The package's `links.ParallelConv2d` has them inside. How much do they save?
+# You write all three in the lab, and one appears below. The package's `links.ParallelConv2d` contains all of them. How many bytes do they save?
 
 # %%
 # %%px
@@ -169,7 +170,7 @@ conv.weight.data, conv.bias.data = weight, bias
 layer = links.ParallelConv2d.from_conv2d(conv, c, split="out")
 
 def backward_of(function):
-    """x's gradient after one step, and the bytes that all ranks have sent in backward."""
+    """Return x's gradient after one step and the bytes that all ranks sent in backward."""
     x_here, = leaves(x)
     y = function(x_here)
     c.barrier()
@@ -190,17 +191,18 @@ if rank == 0:
           f"{operators} for x's sum, all in all")
 
 # %% [markdown]
-# In the all-gather's backward the gradient of each of y's 500 numbers, of 8 bytes, goes to three other ranks: 12,000 bytes. The sum of x's gradient moves each of its 300 numbers
-# twice as often, as *What travels* says below.
+# In the all-gather's backward pass, the gradient of each of y's 500 numbers of 8 bytes goes to three other ranks, which makes 12,000 bytes. The sum of x's
+# gradient sends each of its 300 numbers twice as often (see *What travels*).
 #
 # ## By input channel: the outputs are sums
 #
-# Each rank has a block of columns, and needs only those channels of x. Everyone's output has all channels, and is a part of the sum.
+# Each rank has a block of columns and needs only the corresponding channels of x. Every rank's output has all channels and is one summand of the result.
 #
-# **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up. What is wrong with the output?
+# **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up the outputs. By how many times the bias is the
+# result too large?
 
 # %%
-predict("13-bias", "By how many times the bias is the output too large?",
+predict("13-bias", "By how many times the bias is the summed output too large?",
         unit="times", within=0.01)
 
 # %%
@@ -216,12 +218,12 @@ settle("13-bias", lambda: cluster.pull("off.mean().item()")[0])
 # %% [markdown]
 # <details><summary>Why three?</summary>
 #
-# The bias went into four parts, so it is in the sum four times, and once would have been right. With the mean in place of the sum the bias would be right,
-# and all else wrong. Add it once, after the sum.
+# The bias went into four parts, so the sum contains it four times instead of once. With the mean instead of the sum, the bias would be right and everything
+# else would be wrong. Therefore, add the bias once, after the sum.
 # </details>
 #
-# With *g* as the sum, all gradients are right at once. Nothing travels in backward: the gradient of a sum is the same for all its parts, and every rank
-# has it.
+# If the sum is the operator *g*, all gradients are right immediately. Nothing travels in backward, because the gradient of a sum is the same for all its
+# summands and every rank already has it.
 
 # %%
 # %%px
@@ -244,13 +246,13 @@ print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_t
 # %% [markdown]
 # ## A layer that looks right
 #
-# Below, the function `published` is `ParallelConvolution2D` of ChainerMN's examples, in PyTorch's words (and mended: on ChainerMN 7.8.1 the original stops with an
-# error). Each rank takes every fourth channel of the input, has a small convolution of its own, and the outputs are gathered. The output has the right shape,
-# nothing raises an error, and each rank has few weights. Read it, and count: how many weights do the four ranks have together, for 8 channels in and 8 out,
-# with 3 x 3 filters?
+# The function `published` below is `ParallelConvolution2D` from ChainerMN's examples, translated to PyTorch. (We repaired it, because the original raises an
+# error on ChainerMN 7.8.1.) Each rank takes every fourth input channel and applies its own small convolution, and then the outputs are gathered. The output has
+# the right shape, nothing raises an error, and each rank has few weights. Read the function and count: how many weights do the four ranks have together, for 8
+# input channels, 8 output channels and 3 x 3 filters?
 #
-# To see what such a layer does, we feed images in which only one input channel is not zero, and look which output channels react. To see *whose* weights do
-# it, the weights of all ranks but one are set to zero. That is the function `whose`: a table of rank numbers, -1 where nothing reacts.
+# To test such a layer, we feed images in which only one input channel is not zero, and observe which output channels react. To find out *whose* weights are
+# responsible, we set the weights of all other ranks to zero. The function `whose` returns a table of rank numbers, with -1 where nothing reacts.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -273,8 +275,8 @@ def one_process(x, weight):
 # %%
 # %%px
 def whose(layer, shape):
-    """[output, input]: the rank whose weights join the two channels, -1 if none do."""
-    # above 0: nothing cancels out
+    """[output, input]: the rank whose weights connect the two channels, or -1 if none."""
+    # weights above 0, so that nothing cancels out
     found, weight = (torch.full((channels, channels), -1, device=device),
                      torch.rand(shape).to(device) + 1)
     # image i has only channel i
@@ -291,10 +293,11 @@ panels = {"nn.Conv2d": whose(one_process, (8, 8, 3, 3)) if rank == 0 else None,
           "published": whose(published, (2, 2, 3, 3))}
 
 # %% [markdown]
-# **Predict.** Which squares will be white in the last picture?
+# **Predict.** The last picture shows the layer `published`, and a square is white if no weight connects its input to its output. How many of its 64 squares
+# will be white?
 
 # %%
-predict("13-white", "How many of the 64 squares of the last picture will be white?",
+predict("13-white", "How many of the 64 squares of `published` will be white?",
         unit="squares")
 
 # %%
@@ -310,13 +313,14 @@ settle("13-white", lambda: sum(row.count(-1) for row in panels["published"]))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# A row is an output channel, a column an input channel, the colour and the number say which rank's weights join them. The first three layers are *dense*: every
-# square is filled. The out split cuts the table in rows, the in split in columns. In the last one three quarters are white. Each rank's two outputs see
-# that rank's two inputs only: it is a **grouped convolution** with 4 groups. (The inputs are dealt out, 0 and 4 to rank 0, and the outputs are in blocks.)
+# A row is an output channel and a column is an input channel. The colour and the number show which rank's weights connect them. The first three layers are
+# *dense*, so every square is filled. The out split divides the table into rows, and the in split divides it into columns. In the last picture, three quarters
+# of the squares are white. Each rank's two outputs see only that rank's two inputs, so the layer is a **grouped convolution** with 4 groups. (The inputs are
+# distributed in turn, 0 and 4 to rank 0, whereas the outputs are in blocks.)
 # </details>
 #
-# PyTorch has grouped convolutions by itself, `groups=4`. With the input channels in the order in which they are dealt out (`order`), it is the same layer, to
-# the last bit, with a quarter of the dense one's weights:
+# PyTorch has grouped convolutions, with `groups=4`. If we put the input channels into the order in which they are distributed (`order`), PyTorch's layer equals
+# the published one to the last bit. It has a quarter of the dense layer's weights:
 
 # %%
 # %%px
@@ -330,13 +334,13 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
       f"ranks: {every.numel()}, dense: {8 * 8 * 9}")
 
 # %% [markdown]
-# A grouped convolution is a fine layer, if one wants it. But it is another model, and it changes with the number of ranks: with 8 ranks it has 8 groups. A test
-# that would have found it: compare with `nn.Conv2d`, with uneven channels, and feed one channel at a time.
+# A grouped convolution is a good layer if it is what you want. However, it is a different model, and it changes with the number of ranks: with 8 ranks it has 8
+# groups. A comparison with `nn.Conv2d`, with uneven channels and one channel fed at a time, would have found this.
 #
 # ## What travels
 #
-# Data parallelism moves gradients of weights; a channel-parallel layer moves activations. With $B$ images of side $s$ in a batch,
-# stride 1, outputs as large as the inputs, no bias, $N$ ranks and 4 bytes a number:
+# Data parallelism moves gradients of weights, whereas a channel-parallel layer moves activations. The table assumes batches of $B$ images of side $s$, stride
+# 1, outputs as large as the inputs, no bias, $N$ ranks and 4 bytes for each number:
 #
 # | | forward | backward | bytes sent by all ranks together |
 # |---|---|---|---|
@@ -344,17 +348,16 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
 # | in split | sum y | join x's gradient | $4 (N-1) (2 \lvert y \rvert + \lvert x \rvert)$ |
 # | data parallel | | sum the weight's gradient | $4 (N-1) \cdot 2 \lvert w \rvert$ |
 #
-# A join costs $N-1$ times the tensor. A sum costs twice that: first each rank sums its share of the numbers, then the shares are joined (unit 04).
-# $\lvert x \rvert = B c_{in} s^2$ and $\lvert y \rvert = B c_{out} s^2$ grow with the image; $\lvert w \rvert = c_{out} c_{in} k^2$ does not.
-# (The in split here begins with the whole x on every rank, as `links.ParallelConv2d` does. If each rank has only its channels of x, backward moves nothing.)
-#
-# We run all three and ask the ledger.
+# A join costs $N-1$ times the tensor. A sum costs twice as much, because each rank first sums its share of the numbers and then the shares are joined (unit
+# 04). The sizes $\lvert x \rvert = B c_{in} s^2$ and $\lvert y \rvert = B c_{out} s^2$ grow with the image, while $\lvert w \rvert = c_{out} c_{in} k^2$ does
+# not. (Like `links.ParallelConv2d`, the in split of the table begins with the whole x on every rank. If each rank has only its channels of x, backward moves
+# nothing.)
 
 # %%
 # %%px
 def sent(way, side, batch=4, c_in=64, c_out=32):
-    """Bytes that all ranks send in one step. Data parallelism: a quarter of the batch on
-    each rank."""
+    """Return the bytes that all ranks send in one step. In data parallelism, each rank has
+    a quarter of the batch."""
     if way == "data parallel":
         layer, batch = nn.Conv2d(c_in, c_out, 3, padding=1, bias=False), batch // size
     else:
@@ -371,10 +374,11 @@ ways, sides = ["out split", "in split", "data parallel"], [2, 4, 8, 16, 32]
 measured = {way: [sent(way, side) for side in sides] for way in ways}
 
 # %% [markdown]
-# **Predict.** Batch 4, 64 channels in, 32 out, 3 x 3 filters. At which side do the lines cross: near 4, 8 or 32?
+# **Predict.** The batch has 4 images, and the layer has 64 input channels, 32 output channels and 3 x 3 filters. At which side of the image do the in split and
+# data parallelism send the same number of bytes: near 4, 8 or 32?
 
 # %%
-predict("13-crossing", "At which side do the in split and data parallel cross?",
+predict("13-crossing", "At which side do in split and data parallel send equal bytes?",
         ["near 4", "near 8", "near 32"])
 
 # %%
@@ -398,33 +402,35 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # %% [markdown]
 # <details><summary>Why there?</summary>
 #
-# The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. Here that is $512 s^2 = 36864$, so $s \approx 8.5$.
+# The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. In our example, $512 s^2 = 36864$, so $s \approx
+# 8.5$.
 #
-# So by bytes, moving activations is worth it for small images with many channels, and with small batches: the late layers of a network, and fully
-# connected layers above all ($s = k = 1$). For the early layers, with large images and small weights, data parallelism moves far less. Krizhevsky 2014
-# cuts a network that way: convolutions by sample, fully connected layers by channel.
+# By the number of bytes, it therefore pays to move activations if images are small, channels are many and batches are small. This is true of the late layers of
+# a network, and above all of fully connected layers ($s = k = 1$). For the early layers, which have large images and small weights, data parallelism moves far
+# fewer bytes. Krizhevsky 2014 splits a network in this way, with convolutions split by sample and fully connected layers by channel.
 # </details>
 #
-# **Who waits for these bytes?** What a channel split sends stands *between* two layers: the next one cannot begin before it has come, forward and backward.
-# It lies on the **critical path** of the step. The gradient of a weight is wanted at the end of the step only, and travels while backward computes the
-# layers below (unit 06). So with equal bytes the channel split is the slower one: it must move far fewer, or over a far faster link. That is why tensor parallelism,
-# as such cuts are called in transformers, stays where NVLink joins the GPUs, in a node or a rack. Pipeline and data parallelism go over the slower links between
-# (Narayanan et al. 2021).
+# **Who waits for these bytes?** What a channel split sends is needed *between* two layers, because the next layer cannot begin before it has arrived, forward
+# and backward. It is on the **critical path** of the step. In contrast, the gradient of a weight is needed only at the end of the step, and it travels while
+# backward computes the layers below (unit 06). With equal bytes, the channel split is therefore slower, so it must move far fewer bytes or use a far faster
+# link. For this reason tensor parallelism, as such splits are called in transformers, stays where NVLink connects the GPUs, in a node or a rack. Pipeline and
+# data parallelism use the slower links between them (Narayanan et al. 2021).
 
 # %% [markdown]
-# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. The switch is `torch.backends.cudnn.conv.fp32_precision = "ieee"`, in older code `torch.backends.cudnn.allow_tf32 = False`. Use only one of them, since PyTorch raises an error when it reads a mixture.
-# > Compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so take a tolerance unless all numbers are integers.
-# > An all-reduce on the GPU's current stream keeps later kernels waiting, not Python: a clock around it shows the launch, until `torch.cuda.synchronize()`.
+# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. The switch is `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of them, since PyTorch raises an error when it reads a mixture.
+# > Compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers.
+# > An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it measures only the launch unless you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
-# The other reason to cut a layer is **memory**. The ledger asks the operating system how far a step makes this process grow at most: outputs, gradients, what
-# has been received. These are measured on rank 0. The numbers of the two splits differ a little from run to run: gloo keeps a message for a moment.
+# The other reason to split a layer is **memory**. The ledger asks the operating system by how much a step makes this process grow at most, with outputs,
+# gradients and received messages. The numbers are rank 0's, and for the two splits they differ a little from run to run, because gloo keeps a message for a
+# moment.
 
 # %% tags=["measured"]
 # %%px
 def peak_mib(layer, side):
     image = torch.randn(4, 64, side, side, device=device, requires_grad=True)
-    for _ in range(2):  # the first run brings in what it needs of the libraries
+    for _ in range(2):  # the first run loads what it needs from the libraries
         image.grad = None
         layer.zero_grad()
         with Ledger(memory=True) as ledger:
@@ -442,26 +448,28 @@ if rank == 0:
               f"side 32, 64:", *(f"{value:5.1f} MiB" for value in values))
 
 # %% [markdown]
-# The weight shrinks to a quarter, and so do its gradient and an optimiser's state. Of these the step itself makes the gradient only, a small part beside such images.
+# The weight, its gradient and an optimiser's state shrink to a quarter. Of these, the step itself creates only the gradient, which is small compared with such
+# images.
 #
-# The activations shrink less. After the join or the sum every rank has the whole output again, and in backward the whole gradient of x. For large images the
-# in split still saves some, as its convolution works on a quarter of x's channels. The out split takes even *more* than one process: each rank's convolution makes
-# a gradient for all of x, and the sum of these needs room for what comes in. Cutting the batch or the image into four divides all activations by about four.
+# The activations shrink less. After the join or the sum, every rank has the whole output again, and in backward it has the whole gradient of x. For large
+# images, the in split still saves some memory, since its convolution works on a quarter of x's channels. However, the out split takes even *more* memory than a
+# single process, because each rank's convolution creates a gradient for all of x, and summing these needs memory for the messages that arrive. If you split the
+# batch or the image into four instead, all activations are divided by about four.
 #
 # ## Cut the image: a halo exchange
 #
-# One image of high resolution, a scan or a photo from a satellite: its activations fill a device, there is no batch to share out, and both channel
-# splits move all of them. So cut the *image*. Each rank has some **rows** of it, all channels, and the whole weight. A 3 x 3 filter looks one row beyond
-# its output; so at each cut a rank needs one row of its neighbour, its **halo**.
+# Suppose that a batch is one image of high resolution, such as a scan or a satellite photo. Its activations fill a device, there is no batch to distribute, and
+# both channel splits move all activations. In this case we split the *image*. Each rank has some of its **rows**, with all channels, and the whole weight.
+# Since a 3 x 3 filter reads one row beyond its output, a rank needs one row of its neighbour at each cut, which is called its **halo**.
 #
-# In `functions.alltoall` each rank hands over a tensor for every rank: here a row for a neighbour, and an empty tensor for the others. Backward brings the gradient of
-# a halo row home, where autograd adds it to that of the row itself.
+# In `functions.alltoall`, each rank passes one tensor for every rank. Here it is a row for a neighbour and an empty tensor for any other rank. Backward
+# returns the gradient of a halo row to its owner, where autograd adds it to the gradient of the row itself.
 
 # %% tags=["setup"]
 # %%px --setup
 def with_halo(x):
-    """x: this rank's rows, [batch, channels, rows, columns]. Adds a row of each neighbour,
-    or of zeros at the edge of the image."""
+    """Add a row of each neighbour, or of zeros at the edge of the image, to this rank's
+    rows x: [batch, channels, rows, columns]."""
     top, bottom, nothing = x[:, :, :1], x[:, :, -1:], x[:, :, :0]
     came = functions.alltoall(c, [top if r == rank - 1 else bottom if r == rank + 1
                                   else nothing for r in range(size)])
@@ -470,11 +478,11 @@ def with_halo(x):
     return torch.cat([above, x, below], dim=2)
 
 # %% [markdown]
-# **Predict.** The five rows of our x are cut into 2, 1, 1 and 1. Each rank's loss is that of its own rows. Are its gradients four times too large again? Which
-# of the three gradients is not yet complete?
+# **Predict.** The five rows of our x are split into 2, 1, 1 and 1, and each rank computes the loss of its own rows. Are its gradients four times too large
+# again? Which of the three gradients are not complete before a sum over the ranks?
 
 # %%
-predict("13-rows", "Cut by rows: which gradients are not complete before a sum over ranks?",
+predict("13-rows", "Split by rows, which gradients are incomplete before a sum over ranks?",
         ["x's", "the weight's and the bias's", "all three", "none"])
 
 # %%
@@ -506,12 +514,13 @@ settle("13-rows", lacking)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The four losses are parts of one, so their sum is the right objective: nothing counts four times. x's gradient is complete, since the halo's gradient has
-# come home. The weight has seen the rank's own rows only: its parts must be added up, as in data parallelism, at any time before the optimiser's step.
+# The four losses are parts of one loss, so their sum is the right objective and nothing counts four times. The gradient of x is complete, since the halo's
+# gradient has returned to its owner. The weight, however, has seen only the rank's own rows. As in data parallelism, its parts must be added up, at any time
+# before the optimiser's step.
 # </details>
 #
-# A halo row has $B c_{in} s$ numbers, and there are $2(N-1)$ of them, forward and again backward: $4(N-1) \cdot 4 B c_{in} s$ bytes. They grow with the *side* of the
-# image, and those of a channel split with its area:
+# A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent forward and again backward, which makes $4(N-1) \cdot 4 B c_{in} s$ bytes. These
+# bytes grow with the *side* of the image, while the bytes of a channel split grow with its area:
 
 # %%
 # %%px
@@ -535,12 +544,13 @@ for way in ("out split", "in split", "by rows"):
               "bytes")
 
 # %% [markdown]
-# The sum of the weight's gradient comes on top, $4 (N-1) \cdot 2 \lvert w \rvert$ = 55,296 bytes for 16 x 16 x 9 weights at every side, and overlaps. The halos lie on the critical path, but the rows inside need none: a
-# good implementation convolves them while the halos travel (Dryden et al., *Finer-Grained Parallelism*, 2019). Each layer has an exchange of its own; a stride or a pooling must
-# fit the cut, and batch norm must see all rows.
+# The sum of the weight's gradient must be added: $4 (N-1) \cdot 2 \lvert w \rvert$ = 55,296 bytes for 16 x 16 x 9 weights at every side. It overlaps with
+# computation. Although the halos are on the critical path, the inner rows need none, so a good implementation convolves them while the halos travel (Dryden et
+# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling must fit the cuts, and batch norm must see all rows.
 #
-# The same over **MPI**: [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares with one process. Under `mpirun`,
-# `comm.create_communicator()` takes MPI; under `torchrun` gloo or NCCL. `mpirun -n 4 python 13_halo.py` starts it anywhere. Its image has 22 rows.
+# The same exchange also runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process.
+# Under `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` it uses gloo or NCCL. You can start it anywhere with
+# `mpirun -n 4 python 13_halo.py`. Its image has 22 rows.
 
 # %%
 run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -548,14 +558,14 @@ run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_no
 # %% [markdown]
 # ## Two layers, one communication
 #
-# The out split leaves each rank with some channels, complete. The in split wants exactly that: some channels of its input. So in a pair of layers, the first
-# cut by rows and the second by columns, the join between them falls away. A ReLU in between works on each number by itself and does not mind.
+# The out split leaves each rank with some complete channels, which are exactly what the in split needs as its input. If the first layer of a pair is split by
+# rows and the second by columns, no join between them is necessary. A ReLU between them does no harm because it works on each number separately.
 #
-# **Predict.** The hidden tensor has 500 numbers, y has 300, each of 8 bytes (float64). So the sum costs 8 (N-1) times 2 |y|, that is 14,400 bytes. How many does
-# the join cost?
+# **Predict.** The hidden tensor has 500 numbers and y has 300, each of 8 bytes (float64). The sum costs 8 (N-1) times 2 |y|, which is 14,400 bytes. How
+# many bytes does the join cost?
 
 # %%
-predict("13-join", "500 numbers of 8 bytes on 4 ranks: how many bytes does the join cost?",
+predict("13-join", "How many bytes does joining 500 numbers of 8 bytes on 4 ranks cost?",
         unit="bytes", within=0.01)
 
 # %%
@@ -568,11 +578,11 @@ here = shard(10, rank, size)
 def forward(join):
     hidden = relu(conv2d(x, first[here], padding=1))
     if join:
-        # joined, and cut again
+        # joined and split again
         hidden = torch.cat(functions.allgather(c, hidden), dim=1)[:, here]
     return c.allreduce(conv2d(hidden, second[:, here], padding=1))
 
-sent = {}  # by all ranks
+sent = {}  # bytes sent by all ranks
 for join in (True, False):
     with Ledger() as ledger:
         y = forward(join)
@@ -586,15 +596,16 @@ for join in (True, False):
 settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 
 # %% [markdown]
-# The join costs 3 x 8 x 500 bytes, the sum 2 x 3 x 8 x 300. In Megatron-LM (Shoeybi et al. 2019) every pair of matrices in a transformer is cut so: the first by
-# outputs, the second by inputs, one all-reduce forward and one backward. Mind the words: Megatron writes $Y = X A$, where the outputs are the *columns* of $A$. So
-# there, and in PyTorch (`ColwiseParallel`, `RowwiseParallel`), our rows are called *column parallel* and our columns *row parallel*.
+# The join costs 3 x 8 x 500 bytes and the sum 2 x 3 x 8 x 300. Megatron-LM (Shoeybi et al. 2019) splits every pair of matrices in a transformer in this way,
+# the first by outputs and the second by inputs, with one all-reduce forward and one backward. However, Megatron writes $Y = X A$, where the outputs are the
+# *columns* of $A$. Therefore, Megatron and PyTorch (`ColwiseParallel`, `RowwiseParallel`) call our rows *column parallel* and our columns *row parallel*.
 #
 # ## Train with it
 #
-# A small network on handwritten digits: the first convolution is cut by output channel, the second by input channel. Ranks draw their start values from one
-# seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. One process trains the same network beside it. (Each `ParallelConv2d` takes
-# and returns all channels, so between these two there still is a join. In the lab you train a pair without it.)
+# We train a small network on handwritten digits, whose first convolution is split by output channel and the second by input channel. All ranks draw their
+# initial values from the same seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. For comparison, every rank also trains the
+# network with whole layers. (Each `ParallelConv2d` takes and returns all channels, so there is still a join between these two. In the lab, you train a pair
+# without it.)
 
 # %%
 # %%px
@@ -614,7 +625,8 @@ held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, s
 print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
 
 # %% [markdown]
-# Rank 0 holds 3 filters of the first convolution with their biases, and 3 input channels of the second one's 14 filters. It has 14 more than rank 1: the package keeps the bias of an in split on rank 0, where it is added once.
+# Rank 0 holds 3 filters of the first convolution with their biases, and 3 input channels of the second convolution's 14 filters. It has 14 numbers more than
+# rank 1, because the package keeps the bias of an in split on rank 0, where it is added once.
 
 # %%
 # %%px
@@ -642,23 +654,26 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: "
       f"{torch.allclose(*outputs, atol=1e-6)}")
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *Two cuts:* by output channel: x whole, y joined, x's gradient summed. By input channel: y summed, the bias added once.
-# * *Four times too large:* the sum of four equal losses was differentiated. Divide, or use operators whose backward knows that the loss is replicated.
-# * *Dense or grouped:* feed one channel at a time. In a dense layer every output reacts.
-# * *Bytes:* activations grow with batch and image, weight gradients do not. Channel splits are for small images with many channels, and for fast links:
-#   their messages lie on the critical path.
-# * *One large image:* cut its rows. The halos grow with the side, not with the area; the weight's gradient is summed as in data parallelism.
-# * *Two layers:* outputs, then inputs (Megatron: column parallel, then row parallel): one sum in place of a join and a sum.
+# * In an out split, every rank needs the whole x, y is joined, and x's gradient is summed. In an in split, y is summed and the bias is added once.
+# * Gradients are four times too large if the sum of four equal losses was differentiated. You can divide them, or use operators whose backward pass
+#   takes into account that the loss is replicated.
+# * To find out whether a layer is dense or grouped, feed one channel at a time, because in a dense layer every output reacts.
+# * Activations grow with the batch and the image, while weight gradients do not. Channel splits suit small images with many channels. They also need fast
+#   links, since their messages are on the critical path.
+# * For one large image, split its rows. The halos grow with the side and not with the area, and the weight's gradient is summed as in data parallelism.
+# * If two layers are split by outputs and then by inputs (column parallel and then row parallel in Megatron), they need one sum instead of a join and a sum.
 #
-# **Now the lab:** write the dense layer yourself, both cuts, from `c.allreduce` and `functions.allgather`. Then unit 15 for the same cuts of a transformer's layers, and with DTensor.
+# **Now the lab:** write the dense layer yourself, with both splits, from `c.allreduce` and `functions.allgather`. Unit 15 then splits a transformer's layers in
+# the same way, also with DTensor.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,
 # [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). N. Dryden et al. 2019, *Channel and Filter Parallelism for Large-Scale CNN Training*, SC19; *Improving
-# Strong-Scaling of CNN Training by Exploiting Finer-Grained Parallelism*, [arXiv 1903.06681](https://arxiv.org/abs/1903.06681). D. Narayanan et al. 2021, *Efficient Large-Scale
-# Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). The published layer: [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
+# Strong-Scaling of CNN Training by Exploiting Finer-Grained Parallelism*, [arXiv 1903.06681](https://arxiv.org/abs/1903.06681). D. Narayanan et al. 2021,
+# *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). The published layer:
+# [ChainerMN's example](https://github.com/chainer/chainer/tree/master/examples/chainermn/parallel_convolution).
 
 # %%
 cluster.stop()
