@@ -1,4 +1,5 @@
-"""The pictures of deck 20: the judge between its rooms, a gradient against that of one process, what a score is paid with, the day."""
+"""The pictures of deck 20: the judge between its rooms, a gradient against that of one process, what a score is paid with, the day, and the
+trace of a step on a GPU as PyTorch and HTA describe it."""
 
 from manyhands.hackathon.challenge import CHALLENGES, SLOW_LINKS
 from manyhands.hackathon.network import HEAD_BYTES, ROUNDS
@@ -77,6 +78,30 @@ def paid():
     for x, words, colour in ((250, "gradients", TEAL), (480, "delays", RED), (670, "bytes", NAVY)):
         sketch.box(x, 262, 28, 28, colour, round_=2)
         sketch.text(x + 40, 276, words, 26, INK, "start")
+    return sketch
+
+
+def trace():
+    """The rows of a step's trace on a GPU: a drawing of what the sources describe, not a measurement."""
+    sketch = Sketch(1168, 400)
+    for y, words in ((20, "CPU"), (110, "kernels"), (200, "NCCL")):
+        sketch.text(150, y + 32, words, 28, INK, "end", True)
+        sketch.box(170, y, 978, 64, PALE, LINE, round_=2)
+    for x, width, words in ((174, 190, "forward"), (368, 190, "backward"), (562, 100, "step"), (1000, 146, "forward")):
+        sketch.box(x, 24, width, 56, NAVY, words=words, ink="#ffffff", size=24, round_=2)
+    sketch.box(666, 24, 330, 56, SAND, GOLD, words="cudaStreamSynchronize", size=24, round_=2)
+    for x, width in ((190, 40), (258, 40), (326, 40), (1034, 40), (1102, 40)):
+        sketch.box(x, 114, width, 56, TEAL, round_=2)
+    sketch.box(400, 114, 340, 56, TEAL, words="backward", ink=INK, size=24, round_=2)
+    sketch.box(908, 114, 88, 56, TEAL, words="step", ink=INK, size=24, round_=2)
+    sketch.box(540, 204, 160, 56, QUIET, words="all-reduce", ink="#ffffff", size=24, round_=2)
+    sketch.box(744, 204, 160, 56, RED, words="all-reduce", ink="#ffffff", size=24, round_=2)
+    for x, y, number in ((312, 142, 1), (1015, 142, 2), (620, 276, 3), (824, 276, 4)):
+        sketch.add("circle", cx=x, cy=y, r=15, fill="#ffffff", stroke=INK, stroke_width=2)
+        sketch.text(x, y, str(number), 20, INK, bold=True)
+    for place, words in enumerate(("1  gaps: the CPU launches too slowly", "2  .item(): the CPU has only waited",
+                                   "3  hidden below backward's kernels", "4  exposed: nothing computes meanwhile")):
+        sketch.text(170 + 500 * (place // 2), 320 + 44 * (place % 2), words, 24, INK, "start")
     return sketch
 
 

@@ -53,26 +53,28 @@ check.halving_doubling(halving_doubling_s)
 # %% [markdown]
 # ## 2. Two levels
 #
-# Nodes of `ranks_per_node` ranks have fast links `inside`, and each node has one link `between` it and the other nodes, like a cloud node with a single network card. (A DGX H100 has
-# eight of them, see unit 05.) Each link is a pair (latency_s, bytes_per_s). There are three phases, one after the other. First comes a reduce-scatter along a ring inside each node. Then each rank all-reduces its part with the ranks that hold the same part in the other nodes, all at the same time over the
-# node's one link. The last phase is an all-gather along the ring inside each node. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
+# Nodes of `ranks_per_node` ranks have fast links `inside`, and each node has `links_per_node` links to the other nodes: a cloud node often has a single network card, a DGX H100 has eight, one for each GPU. `inside` and `between`
+# describe one link of each kind, as a pair (latency_s, bytes_per_s). There are three phases, one after the other. First comes a reduce-scatter along a ring inside each node. Then each rank all-reduces its part with the ranks that hold the same part in the other nodes, all
+# at the same time. The ranks of a node are distributed evenly over its links, and the ranks of one link share its rate. A rank uses a single link, so a node with more links than ranks leaves some of them idle. The last phase is an all-gather along the ring inside
+# each node. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many bytes leave a node in the second phase, all its ranks together? For more, `hint("19-hierarchical")`.
+# How many bytes pass each link of a node in the second phase, if it has one link, and if it has one for each rank? For more, `hint("19-hierarchical")`.
 # </details>
 
 # %% tags=["solution"] grade_id="hierarchical"
 def hierarchical_s(nodes: int, ranks_per_node: int, n_bytes: float,
                    inside: tuple[float, float], between: tuple[float, float],
-                   all_reduce_s) -> float:
+                   links_per_node: int, all_reduce_s) -> float:
     """Seconds of an all-reduce of n_bytes over nodes * ranks_per_node ranks."""
     ### BEGIN SOLUTION
     latency_s, bytes_per_s = inside
     half_s = (ranks_per_node - 1) * (latency_s + n_bytes / ranks_per_node / bytes_per_s)
-    return half_s + all_reduce_s(nodes, n_bytes, *between) + half_s
+    bytes_of_a_link = n_bytes / min(links_per_node, ranks_per_node)
+    return half_s + all_reduce_s(nodes, bytes_of_a_link, *between) + half_s
     ### END SOLUTION
 
 # %% tags=["check"] grade_id="hierarchical-check" points=2

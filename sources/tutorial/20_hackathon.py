@@ -4,7 +4,9 @@
 # A hackathon on distributed training has two halves: your own script becomes right and fast, and a challenge in which all teams have the same task. At the end you can
 #
 # * let the clinic look at a training script, mend what it finds, and show that nothing is left;
+# * read the order of a step in a profiler's trace, and explain what the same trace looks like on a GPU;
 # * say what a step of it costs, and what it would take on 1024 GPUs;
+# * check a job before it takes 64 GPUs;
 # * say how the hackathon counts time, and why nobody's machine matters;
 # * hand in a first entry in 20 minutes: begin, try, read what the score is paid with, one step up, judge, verify.
 #
@@ -149,6 +151,99 @@ torchrun(mended)
 # The weights are those of one process now, step by step. (The one call beside DDP's is that of the epoch's end.) And look at the losses: those of the broken script, nearly to the last digit. Its epochs had 16 steps, whose
 # rows both ranks took and whose gradients were halved; now 8 steps, of 32 rows, come as far. No curve would have told.
 #
+# ## Read a trace of one step
+#
+# Unit 06 reads the *durations* in a profiler's trace. Here we read the *order* of a step, because it is the same on every machine. The cell below adds `torch.profiler` to a script. The profiler waits for some steps, warms up during
+# one, records one, and then every rank writes its own file. By default, it records the CPU and, if there is one, the GPU.
+
+# %%
+RECORDER = """    data = images()
+    prof = profile(schedule=schedule(wait=3, warmup=1, active=1, repeat=1),
+                   record_shapes=True, on_trace_ready=lambda prof:
+                   prof.export_chrome_trace(f"{__file__}.{rank}.json"))
+    prof.start()
+"""
+
+def with_trace(text):
+    text = mend(text, "    data = images()\n", RECORDER)
+    text = mend(text, "in loader:\n", "in loader:\n            prof.step()\n")
+    return "from torch.profiler import profile, schedule\n" + text
+
+# %% [markdown]
+# A trace is a list of events, each with a name, a start `ts` and a duration `dur`. Four names are enough for a first look at DDP. `AddmmBackward0` computes the gradients of one linear layer, and `c10d::allreduce_` starts an all-reduce;
+# its shapes show how many numbers travel.
+
+# %%
+import json
+import math
+
+def order(text, name):
+    """What rank 0 starts during one step of a script, in this order."""
+    path = written(with_trace(text), name)
+    guarded("python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
+            "2", path, env={"KINETO_LOG_LEVEL": "99"})
+    events = json.loads(Path(f"{path}.0.json").read_text())["traceEvents"]
+    events = [event for event in events if event["ph"] == "X"]
+    found = []
+    for event in sorted(events, key=lambda event: event["ts"]):
+        if event["name"] == "DistributedDataParallel.forward":
+            found.append("forward")
+        elif event["name"] == "AddmmBackward0":
+            found.append("gradients")
+        elif event["name"] == "c10d::allreduce_":
+            numbers = sum(map(math.prod, event["args"]["Input Dims"][0]))
+            found.append(f"all-reduce of {4 * numbers} bytes")
+        elif event["name"].startswith("Optimizer.step"):
+            found.append("optimizer")
+    return found
+
+# %% [markdown]
+# We record three scripts: the one that came, the mended one, and the mended one with buckets of 4 kB instead of DDP's 25 MiB.
+#
+# **Predict.** The network has two linear layers, and all 38 kB of its gradients fit into one bucket. When does the all-reduce of the mended script start?
+
+# %%
+MOMENTS = ["before all gradients", "after one layer's gradients", "after all gradients"]
+predict("20-trace",
+        "Two layers, 38 kB of gradients in one DDP bucket: when does its all-reduce start?",
+        MOMENTS)
+
+# %%
+scripts = {"as it came": Path("scripts/20_train.py").read_text(), "mended": text}
+scripts["small buckets"] = mend(text, "Parallel(net)", "Parallel(net, bucket_cap_mb=0.004)")
+orders = {name: order(script, f"trace_{i}.py")
+          for i, (name, script) in enumerate(scripts.items())}
+for name, found in orders.items():
+    print(f"{name}:", *found, sep="\n    ")
+
+# %%
+def moment():
+    sent = [part.startswith("all-reduce") for part in orders["mended"]].index(True)
+    return MOMENTS[orders["mended"][:sent].count("gradients")]
+
+settle("20-trace", moment)
+
+# %% [markdown]
+# The script that came shows its waste: a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts after the last gradients. It is **exposed**, because no computing is left that could hide
+# it. With small buckets, the first all-reduce starts while the gradients of the other layer are still to be computed. Only the last one is exposed now. (In so small a network, a second message costs more than it hides. With layers of
+# many megabytes, it pays.)
+#
+# ### The same picture on a GPU
+#
+# *This part is taken from the documentation of PyTorch and of HTA, a tool that reads such traces, and from PyTorch's source. We did not measure it here.* On a GPU, the CPU's thread only *launches* kernels, and each
+# stream of the GPU has a row of its own: the kernels that compute are in one of them, NCCL's kernels (`ncclDevKernel_...`) in another. Look for four things, in this order:
+#
+# | you see | it means | what helps |
+# |---|---|---|
+# | gaps in the row that computes, while the CPU's row is busy | HTA calls it *host wait*: the CPU does not launch kernels fast enough | more rows a rank; fewer and fused operators (`torch.compile`) |
+# | `cudaStreamSynchronize` in the CPU's row, and an empty row of kernels behind it | an `.item()`, a `print(loss)`, a `.cpu()` or an `if` on a tensor: the CPU waits until the GPU is done, and only then launches again | read the loss once in many steps |
+# | NCCL's kernels below the kernels of backward | the all-reduces are hidden, as the first one with small buckets | nothing to do |
+# | an NCCL kernel behind the last kernel of backward, and nothing above it | an exposed all-reduce, as in the mended script | a smaller `bucket_cap_mb`, fewer bytes, or `no_sync` (unit 06) |
+#
+# A collective cannot end before every rank has started it. Therefore a long NCCL kernel may also be a wait for a slow rank: compare the traces of two ranks before you blame the network. HTA computes the idle time by cause, and the
+# share of the communication that is hidden.
+
+# %% [markdown]
 # ## What would it take on 1024?
 #
 # `manyhands predict mended.py --to 8,64,1024 --machine dgx-h100 --times-as-fast 400` runs the script on one rank and on two, takes from that what a step computes and sends, and simulates the rest (unit 19). A GPU is not a core of
@@ -182,8 +277,25 @@ settle("20-scale", computing)
 # <details><summary>Why?</summary>
 #
 # A step of so small a network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, whatever it sends. A ring has 2046 hops, so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. On H100 the switches add inside a node, and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This
-# is still far more than the computing. What helps is more rows a rank, fewer messages, or messages that are sent less often. The last is what you will try now. How far you can trust such a prediction is the subject of docs/PREDICT.md.
+# is still far more than the computing. What helps is more rows a rank, fewer messages, or messages that are sent less often. The last is what you will try in the challenge. How far you can trust such a prediction is the subject of docs/PREDICT.md.
 # </details>
+#
+# ## Before you take 64 GPUs
+#
+# An hour on 64 GPUs costs as much as 64 hours on one. Each line of this list is checked on a laptop or on one node.
+#
+# | you can say | what shows it |
+# |---|---|
+# | Every gradient is what a single process computes. | `manyhands clinic train.py --ranks 4` ends with exit code 0 |
+# | NCCL accepts what gloo accepts. | `manyhands rehearse train.py --ranks 4` |
+# | We know how long a step on 64 GPUs should take, and which part of it computes. | `manyhands predict train.py --to 8,64 --machine dgx-h100 --times-as-fast N` |
+# | One node needs as long as predicted, or we know why not. | `torchrun --standalone --nproc-per-node 8 train.py`, with a trace of one step |
+# | A resumed run is the same run. | stop after 10 of 20 steps, start again, and compare the losses with 20 steps in one go (unit 18, *Killed, twice*) |
+# | The loss of one process costs minutes. | `torchrun --max-restarts 3 ...`, then `kill -9` one worker (unit 18, *torchrun starts it again*) |
+# | We know the bytes and the seconds of a checkpoint, and how often to save. | `du -sh` its folder, time one save (unit 18, *How often?*) |
+# | The output of every rank is kept, and its lines name the step. | `torchrun --log-dir logs --tee 3 ...` (unit 00) |
+# | The job saves before the queue's limit ends it. | `#SBATCH --time` and `--signal=B:USR1@300`, tried with a limit of 10 minutes (unit 18) |
+# | A hang ends and leaves a report, and we know who watches and who may stop the job. | `init_process_group(timeout=...)`, `TORCH_FR_DUMP_TEMP_FILE`; a name and `scancel` (docs/HANGS.md) |
 #
 # ## The hackathon
 #
@@ -351,7 +463,9 @@ if record.exists():  # not where this machine has no rooms
 # ## What you can say now
 #
 # * *The clinic* compares each gradient with that of one process; a falling loss proves nothing. Run it after each change.
+# * *A trace* shows what a step starts, in which order. What starts after the last gradients is exposed. On a GPU, gaps, synchronisations and NCCL's row tell the rest.
 # * *The cost:* messages, bytes, waiting by rank; and what 1024 ranks would make of it.
+# * *Before 64 GPUs:* ten lines, each with the command that shows it.
 # * *The judge* counts: a gradient, a message, its bytes, its delay. What is counted can be priced before it runs.
 # * *A first entry:* `init`, `try --runs 1`, price, one step up, `try`, `judge`, `verify`.
 #
@@ -360,3 +474,5 @@ if record.exists():  # not where this machine has no rooms
 # **References.** S. Stich, J.-B. Cordonnier, M. Jaggi 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599).
 # S. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767).
 # A. Douillard et al. 2023, *DiLoCo: Distributed Low-Communication Training of Language Models*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
+# PyTorch: [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html); *Performance Tuning Guide*, [Avoid unnecessary CPU-GPU synchronization](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html).
+# Holistic Trace Analysis (HTA): [Idle Time Breakdown and Communication Computation Overlap](https://hta.readthedocs.io/en/latest/).

@@ -2,8 +2,8 @@
 Hints cost nothing.
 
 The texts stand in a dict `HINTS` in the unit's package; a hint's name is the unit's number, a dash, and the name of the
-report that it helps with. One dict per unit, `{"06-average": ("where to look", "nearly the code")}`; a hint of one step
-may be a string.
+report that it helps with. One dict per unit, `{"06-average": ("where to look", "which property the right code has")}`;
+a hint of one step may be a string.
 """
 
 import sys
@@ -31,7 +31,7 @@ def hints_of(number):
 
 
 def steps_of(text):
-    """The steps of a hint, from where to look to nearly the code: a string is one."""
+    """The steps of a hint, from where to look to a property of the right code: a string is one."""
     return (text,) if isinstance(text, str) else tuple(text)
 
 

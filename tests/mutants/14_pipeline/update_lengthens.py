@@ -1,4 +1,4 @@
-"""Gradients that are shorter than max_norm are made longer.
+"""Gradients whose norm is smaller than max_norm are made larger.
 
 fails: update/weights
 shows: have been made larger

@@ -8,10 +8,12 @@ def halving_doubling_s(p, n_bytes, latency_s, gbit_per_s):
 
 
 # %% grade_id="hierarchical"
-def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, all_reduce_s):
+def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node,
+                   all_reduce_s):
     g = ranks_per_node
     ring_s = 2 * (g - 1) * inside[0] + 2 * (g - 1) / g * n_bytes / inside[1]
-    return ring_s + all_reduce_s(nodes, n_bytes, *between)
+    sharing = max(1, g / links_per_node)  # ranks of one link
+    return ring_s + all_reduce_s(nodes, n_bytes / g * sharing, *between)
 
 
 # %% grade_id="calibration"

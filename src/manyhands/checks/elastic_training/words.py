@@ -144,40 +144,49 @@ MISTAKES |= {
                           "If the ranks differ, mend that first.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look, which property the right code has)}
     "18-checkpoint": (
         "Order matters: write to another name in the same folder, flush, fsync the file, close it, rename, fsync the folder. In latest, try the files from the newest down, and go to the "
         "next where reading raises. Names with zeros in front sort as numbers do.",
-        "part = folder / \"part\"; with open(part, \"wb\") as file: torch.save(state, file); file.flush(); os.fsync(file.fileno()). Then os.replace(part, folder / f\"{step:09}.pt\"), "
-        "and opened = os.open(folder, os.O_RDONLY); os.fsync(opened); os.close(opened). latest: for path in sorted(folder.glob(\"*.pt\"), reverse=True), try "
-        "return int(path.stem), torch.load(path, weights_only=True), except Exception: continue; return None at the end.",
+        "Ask at each line what is left if the process is killed just there, or if the power fails. The bytes must be "
+        "on the disk before the name exists, and the name before save returns. A folder can be synced like a file, "
+        "but it has to be the folder that contains the name. In latest, only reading shows whether a file is whole. "
+        "And up to which step do your names sort as the numbers do?",
     ),
     "18-state": (
         "Go through the docstring of Job (`help(Job)`): each of its lines is a part. Three have state_dict and load_state_dict, two generators have states that are got and set, one more has a "
         "state that is an attribute, and the position is a number. state_dict() does not copy, and load_state_dict() of the optimiser does not, either.",
-        "copy.deepcopy({\"model\": job.model.state_dict(), \"optimizer\": ..., \"scheduler\": ..., \"seen\": job.seen, \"noise\": job.noise.bit_generator.state, \"torch\": "
-        "torch.get_rng_state(), \"python\": random.getstate()}), and in restore the opposite of each, of a deep copy.",
+        "Test it on a job of your own. Take the state, make a step, and compare: anything in the state that has "
+        "changed was not copied. Then restore, make a step, and compare again. The three random generators, NumPy's "
+        "in `job`, PyTorch's and Python's, each have their own way to read and to set their state.",
     ),
     "18-rows": (
         "Think of one endless list: the permutation of epoch 0, then that of epoch 1, ... The batch is its places seen to seen + batch, which may lie in two epochs or more. Only then does a rank take its "
         "share of these rows.",
-        "taken = []; for place in range(seen, seen + batch): epoch, i = divmod(place, images); taken.append(order(epoch)[i]), with order(epoch) = "
-        "np.random.default_rng([seed, epoch]).permutation(images). Return taken[rank::world].",
+        "Two numbers belong to each place of the endless list: its epoch, and its index within the epoch. Neither of "
+        "them depends on the ranks. The order of an epoch must depend on the seed and on the epoch in such a way that "
+        "no two pairs share it by construction, and it must not touch the global generators. Distribute the finished "
+        "batch, and not each epoch's part of it.",
     ),
     "18-reshard": (
         "Number all values from 0 to numbers - 1. An old piece and a new piece are both intervals of these: what must be read is where they overlap, counted from the old piece's start.",
-        "size = ceil(numbers / old), mine = ceil(numbers / new); first, last = rank * mine, min(numbers, (rank + 1) * mine). For each old rank: start = max(first, one * size), stop = "
-        "min(last, (one + 1) * size); where start < stop, append (one, start - one * size, stop - one * size).",
+        "Old and new pieces follow the same rule, in which sizes are rounded up. Hence the last pieces can be shorter "
+        "or empty, and what is behind the last value is padding that nobody reads. An overlap reaches from the larger "
+        "start to the smaller stop, and there is none if this is empty. In which coordinates does the old rank count?",
     ),
     "18-rollback": (
         "Two exceptions, two answers: after a loss the state is no longer whole, after a join it is. Both need a new group. Count the steps since the last commit, and begin to count anew after "
         "each commit and after each rollback.",
-        "job.commit(); since = 0; while job.seen < until: try: job.train_step(); since += 1; except RankLost: job.rollback(); job.regroup(); since = 0; except RanksJoined: job.regroup(). "
-        "Then, where since == every: job.commit(); since = 0.",
+        "Follow two variables on paper, `job.seen` and the number of steps since the last commit. After a loss, the "
+        "job is where the last commit was; after a join, it is where it was. Which exceptions may be caught, and "
+        "which must reach the caller? And what is the last commit if a rank is lost in the very first step?",
     ),
     "18-interval": (
         "Young: every = sqrt(2 * save * mtbf), in seconds, where mtbf is that of the whole job. What is lost has two parts: in each interval one save; at each failure half an interval and a restart.",
-        "mtbf = mean(lives_s) / ranks; every = sqrt(2 * mean(save_s) * mtbf); max(1, round(every / mean(step_s))). lost = save_s / every_s + (every_s / 2 + restart_s) / mtbf_s.",
+        "Bring all numbers to one unit. A job of many ranks fails more often than one rank, and the formula needs the "
+        "job's mean time. It gives seconds, but steps are asked for, and less than one step is impossible. The lost "
+        "part adds two shares of the time: what the saves take in each interval, and what one failure costs divided "
+        "by how rarely it happens.",
     ),
     "18-life": (
         "Compare two ranks with each other, and then the steps of the two lives. Where the ranks differ only from the second life on, ask what a rank knows after the broadcasts, and what it does not know.",

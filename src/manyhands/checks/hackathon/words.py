@@ -2,31 +2,31 @@
 
 CRITERIA = {  # {check: {criterion: (points, text)}}
     "mended": {
-        "together": (1, "all ranks use all of their batches, and end with the same weights"),
-        "equal": (2, "the weights are those of one process with the batches of all four ranks"),
-        "lean": (1, "a step sends one tensor, not four, with one all-reduce"),
+        "together": (1, "all ranks use all of their batches, and the ranks have equal weights at the end"),
+        "equal": (2, "the weights at the end are those of one process that takes the batches of all four ranks in each step"),
+        "lean": (1, "each step makes one all-reduce, and all four gradients are in its tensor"),
     },
     "price": {
-        "message": (1, "what a message takes"),
-        "entry": (2, "what an entry takes that all-reduces some tensors after each k-th gradient"),
-        "gathered": (1, "what an entry takes that all-gathers a message after each gradient"),
+        "message": (1, "the seconds of one message"),
+        "entry": (2, "the seconds of an entry that all-reduces some tensors after each k-th gradient"),
+        "gathered": (1, "the seconds of an entry that all-gathers a message after each gradient"),
     },
     "pack": {
-        "largest": (1, "the largest numbers come out where they were, the others are 0"),
-        "kept": (1, "what was not sent is still there, with what rounding has taken; what was sent is not"),
-        "small": (1, "one tensor of 4 bytes for each number that is sent"),
-        "places": (1, "places beyond 32,767 come out right, too"),
+        "largest": (1, "unpack returns the numbers that are furthest from 0 at their old places, and 0 at all others"),
+        "kept": (1, "afterwards, `kept` holds the numbers before it minus what unpack returns, so the error of rounding stays in it"),
+        "small": (1, "the message is one tensor with at most 4 bytes for each number that is sent (and 8 more)"),
+        "places": (1, "numbers at places beyond 32,767 are returned at their places, too"),
     },
     "sparse": {
-        "weights": (1, "three ranks step as one process that adds up all the numbers that were sent"),
-        "all": (1, "where every number is sent, a step is that of the averaged gradient; what was not sent stays in kept"),
+        "weights": (1, "after a step, the weights of three ranks are those of one process that adds up all numbers that were sent"),
+        "all": (1, "if every number is sent, a step is one with the averaged gradient; what was not sent stays in `kept`"),
     },
     "entry": {
-        "right": (2, "the target in each of three runs, on new seeds and on links that you have not seen"),
-        "faster": (1, "first rung: faster than the baseline"),
-        "half": (1, "second rung: half of the baseline's time, or less"),
-        "fifth": (2, "third rung: a fifth, or less"),
-        "tenth": (2, "fourth rung: a tenth, or less"),
+        "right": (2, "the accuracy reaches the target in all three runs, on new data and on links that you have not seen"),
+        "faster": (1, "first rung: the median time of the three runs is below the baseline's"),
+        "half": (1, "second rung: it is at most half of the baseline's time"),
+        "fifth": (2, "third rung: it is at most a fifth of the baseline's time"),
+        "tenth": (2, "fourth rung: it is at most a tenth of the baseline's time"),
     },
 }
 
@@ -99,27 +99,36 @@ MISTAKES |= {
 HINTS = {
     "20-mended": (
         "Three mistakes, and one waste. Ask of each line: does one process with all the rows do that, in this order, with these numbers?",
-        "In the loop: zero_grad, backward, all gradients into one vector (torch.nn.utils.parameters_to_vector), all_reduce with op=dist.ReduceOp.AVG, "
-        "back into the gradients (vector_to_parameters on the list of weight.grad), clip, step.",
+        "Sort the lines into two groups: what a rank does for itself, and what belongs to the averaged gradient. What "
+        "is computed from a gradient may only use the averaged one. One message needs one tensor, and "
+        "`torch.nn.utils` has two functions that make a vector of several tensors and bring it back. Which of your "
+        "tensors are the gradients, and which are the weights?",
     ),
     "20-price": (
         "Start with one message. Then: how many messages stand one after the other, how many bytes are in each?",
-        "A step of entry_s takes gradient_s; after each every-th one, for each tensor 2 (ranks - 1) messages of n / ranks bytes. There are steps // every "
-        "of those times. gathered_s: ranks - 1 messages of n bytes after each gradient.",
+        "Print a single message first, and compare it with the challenge's rule for bits and bytes. A ring sends each "
+        "tensor in as many pieces as there are ranks, and every piece is a message with its own head and delay. In an "
+        "all-gather, no piece is cut. How many all-reduces does an entry of 10 steps make if it sends after every "
+        "third gradient?",
     ),
     "20-pack": (
         "kept.abs().topk(count).indices are the places. A 16-bit integer without sign goes to 65,535: which dtype holds its bits, and how do you get it back?",
-        "values = kept[places].half(); torch.stack([places.to(torch.int16), values.view(torch.int16)]); kept[places] -= values.float(). Back: "
-        "places.int() & 0xFFFF, values.view(torch.float16).float().",
+        "Place and value have 16 bits each, and one tensor can hold both if its dtype is the same for both. "
+        "Converting a number changes its bits, a view does not. A place beyond 32,767 comes back negative, until its "
+        "sign is undone. And what has to stay in `kept` is what the receiver does not get, not only the numbers that "
+        "you left out.",
     ),
     "20-sparse": (
         "Let the ranks send a single number each, and compare two cases: all of them choose different places, or all choose the same place. Which of the two is wrong?",
         "It is a fault of indexing, not of communication. All the numbers arrive on every rank. Ask what an assignment to `total[index]` does if a place occurs in `index` several times.",
     ),
     "20-entry": (
-        "Price before you run: what would one message a step take, what one of 16 bits, and how rarely may an entry send at most to take a tenth? Only the last two rungs need a new idea, and each of them "
-        "is in the tutorial.",
-        "Let the ranks train alone for 16 steps, then average their weights: local SGD. For the last rung, fewer steps are needed: take the way from the last average to this one for a gradient, "
-        "and give it to an outer optimizer with Nesterov's momentum (rate 0.7, momentum 0.8).",
+        "Price before you run. How long does an entry take that sends one message a step, and how long with 16-bit "
+        "numbers? How rarely may an entry send at most if it is to take a tenth of the baseline's time? Only the last "
+        "two rungs need a new idea, and the tutorial names both.",
+        "Two ideas of the tutorial send rarely: ranks train alone and average their weights from time to time, and "
+        "the way between two averages can itself serve as a gradient. For the first idea, price several intervals, "
+        "and let `try_out` show what each one costs in accuracy. The second idea needs fewer steps for the same "
+        "accuracy; its rate and its momentum are yours to try.",
     ),
 }

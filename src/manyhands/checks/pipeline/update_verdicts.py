@@ -22,7 +22,7 @@ def weights_problem(case):
     if looks is None:
         return None
     looks = f"weights {looks}" if f"weights {looks}" in MISTAKES else "weights other"
-    where = "shorter" if case["max_norm"] > case["right norm"] else "longer"
+    where = "smaller" if case["max_norm"] > case["right norm"] else "larger"
     return problem(looks, case["wanted"], case["weights"][:3], case["rank"], stages=case["stages"], where=where)
 
 

@@ -33,7 +33,8 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     },
     "update": {
         "norm": (1, "every stage returns the norm of the whole network's gradient, on 4, 3 and 2 ranks"),
-        "weights": (1, "the weights of every stage are those of one process, with gradients that are longer than max_norm and shorter"),
+        "weights": (1, "the weights of every stage are those of one process, both when the norm of the gradients is larger and when it is "
+                       "smaller than max_norm"),
     },
 }
 
@@ -194,14 +195,16 @@ MISTAKES = {
     "weights shared mean": "The shared matrix has been updated by the mean of the two ends. Its gradient is a sum, because the loss depends on both uses.",
     "weights shared twice": "The shared matrix has been updated by twice its gradient: is it added up twice?",
     "weights clipped early": "Each end has clipped its gradient of the shared matrix by its own factor before the two were added.",
-    "weights other": "The weights are not those of one process, where the gradients are {where} than max_norm.",
+    "weights other": "The weights are not those of one process, where the norm of the gradients is {where} than max_norm.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look, which property the right code has)}
     "14-bubble": (
         "With one chunk a rank is busy for M units, and the whole step is as long as the last rank's work and the way there and back. With v chunks, in units of a small stage, it is "
         "busy for v M units; how long is the way to the last rank now?",
-        "The wait is S - 1 units, the busy time chunks * M units of the same kind. Wait divided by their sum.",
+        "Count both in one unit, the time of a small stage. The way to the last rank does not depend on the number of "
+        "chunks, whereas the work of a rank does. The bubble is a part of the *whole* step, so its denominator "
+        "contains the wait, too.",
     ),
     "14-orders": (
         "The last rank needs no forward ahead of its first backward but its own. The rank before it must have done one more, so that the last one is never without work; and so on. What if there "
@@ -212,25 +215,33 @@ HINTS = {  # {name: (where to look, nearly the code)}
     "14-finish": (
         "Keep a dictionary from (kind, m, rank) to the time of its end. The next event of a rank can be done if the dictionary has what it needs: for a forward that of rank - 1, for a "
         "backward that of rank + 1 and its own forward.",
-        "start = max(end of the event before it on this rank, end of what it needs + message_s); ended[kind, m, rank] = start + seconds. Loop over the ranks until all is done; if a whole "
-        "round has added nothing, raise ValueError.",
+        "Two things must be over before an event can start: the event before it on the same rank, and the event on a "
+        "neighbour whose result it needs, with the message between them. Either of the two may be the later one. Go "
+        "through the ranks again and again. What do you know about the orders if no rank could go on in a whole "
+        "round?",
     ),
     "14-cut": (
         "Where can the borders be? itertools.combinations(range(1, len(costs)), stages - 1) gives all of them. Which of the ways has the smallest largest sum?",
-        "borders = (0, *combination, len(costs)); blocks = [slice(a, b) for a, b in zip(borders, borders[1:])]; min(all ways, key=lambda blocks: max(sum(costs[b]) for b in "
-        "blocks)).",
+        "The borders decide everything: the beginning, the chosen places and the end, and each stage reaches from one "
+        "border to the next. Compare the cuts by a single number, the cost of their dearest stage. Neither the "
+        "differences between stages nor their mean matters.",
     ),
     "14-run": (
         "Forward: receive into torch.empty(shape, dtype=torch.float64), then requires_grad_(); send y.detach(). Keep x and y under m. Backward: receive a gradient of y's shape, y.backward(it), "
         "send x.grad. On the last stage y is the loss, times the rows of this micro-batch / all rows.",
-        "x, y = kept.pop(m); y.backward(None if rank == last else receive(y.shape, rank + 1, m)); then sent.append(dist.isend(x.grad, group=group, group_dst=rank - 1, tag=m)) unless rank is 0. "
-        "At the end: for work in sent: work.wait().",
+        "Check three properties. What arrives must ask for its gradient itself, and what you send must not carry the "
+        "graph along. A micro-batch must be forgotten as soon as its backward begins, its output as well as its "
+        "input. And no event may wait for a send, although all of them must be over when the function returns. "
+        "Compare your code with `forward` and `backward` in the tutorial, and note that micro-batches of different "
+        "sizes do not have the same share in the loss.",
     ),
     "14-plan": (
         "start_s is work, and no idling. Three loops: stages, micro-batches, schedule. For each plan: seconds of forward and backward of a micro-batch on each stage, the orders, finish_times; the memory of each stage; "
         "leave out what does not fit; keep the cheapest.",
-        "forward = [job.start_s + s / M for s in job.forward_s[S]], backward with 2 * s; alive = M for GPipe, min(M, S - rank) for 1F1B; memory = 4 * weights + kept * alive / M; whole = the latest "
-        "end; idle = 1 - M * (sum(forward) + sum(backward)) / (S * whole); price = S * whole.",
+        "start_s belongs to every micro-batch, in forward and in backward. Memory has two parts. One holds everything "
+        "that belongs to the weights, and it does not depend on the schedule. The other one is what the living micro- "
+        "batches keep, and the schedule decides how many of them live on which rank. The bubble compares the work of "
+        "all devices with the time for which they are paid.",
     ),
     "14-update": (
         "Nothing is wrong as long as nothing is clipped. What does `faulty_update` return on each rank, and what would one process return? Print the gradient of `shared` on both ends before and after each line, too.",

@@ -26,7 +26,7 @@ def halving_doubling(function):
 
 
 def hierarchical(function):
-    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, all_reduce_s)`."""
+    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node, all_reduce_s)`."""
     from manyhands.simulate import collective_costs
 
     asked = cases.clusters(seed())

@@ -51,17 +51,21 @@ def clusters(seed):
     from manyhands import simulate
 
     draw, found = generator(seed, "clusters"), []
-    for nodes, g in ((1, 8), (4, 1), (2 ** int(draw.integers(2, 7)), 8), (2 ** int(draw.integers(2, 7)), 4)):
+    for nodes, g, links in ((1, 8, 8), (4, 1, 2), (2 ** int(draw.integers(2, 7)), 8, 2 ** int(draw.integers(1, 3))),
+                            (2 ** int(draw.integers(2, 7)), 4, 1), (2 ** int(draw.integers(2, 7)), 4, 4)):
         inside, between = (float(10 ** draw.uniform(-6, -5)), float(10 ** draw.uniform(10, 11.3))), link(draw)
         n = float(round(10 ** draw.uniform(6, 8.5)))
         way = (simulate.ring_s, simulate.halving_doubling_s)[len(found) % 2]
-        in_node, out = simulate.ring_s(g, n, *inside), way(nodes, n, *between)
-        wrong = {"no gather": in_node / 2 + out, "own link": in_node + way(nodes, n / g, *between),
-                 "all ranks": in_node + way(nodes * g, n, *between), "flat": way(nodes * g, n, *between),
+        of_a_link = n / min(links, g)
+        in_node, out = simulate.ring_s(g, n, *inside), way(nodes, of_a_link, *between)
+        wrong = {"no gather": in_node / 2 + out, "one link": in_node + way(nodes, n, *between),
+                 "own link": in_node + way(nodes, n / g, *between), "idle links": in_node + way(nodes, n / links, *between),
+                 "cut twice": in_node + way(nodes, n / g / links, *between),
+                 "all ranks": in_node + way(nodes * g, of_a_link, *between), "flat": way(nodes * g, n, *between),
                  "one level": out, "not cut": 2 * (g - 1) * simulate.message_s(n, *inside) + out,
                  "times nodes": nodes * in_node + out}
-        found.append(Case(f"{nodes} nodes of {g} ranks", [nodes, g, n, inside, between, way], float(in_node + out), wrong,
-                          "levels other"))
+        found.append(Case(f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} a node",
+                          [nodes, g, n, inside, between, links, way], float(in_node + out), wrong, "levels other"))
     return found
 
 

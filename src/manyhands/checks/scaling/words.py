@@ -2,29 +2,29 @@
 
 CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
     "halving-doubling": {
-        "rounds": (2, "halving and doubling: 2 log2 p rounds of n/2, n/4, ... n/p bytes, for 1 to 1024 ranks"),
+        "rounds": (2, "the seconds of 2 log2 p rounds, of n/2, n/4, ... n/p bytes and back, for 1 to 1024 ranks"),
     },
     "hierarchical": {
-        "levels": (2, "inside each node, between the nodes, inside again; nodes have one link each"),
+        "levels": (2, "the seconds of three phases: inside each node, between the nodes over one link a node or several, inside again"),
     },
     "step": {
-        "finish": (3, "when the slowest rank has the last sum: buckets beside the computing, each rank with its own clock"),
-        "many": (1, "100,000 ranks, without a Python loop over them"),
+        "finish": (3, "the time at which the last rank has the last sum; all-reduces run during backward, and each rank has its own clock"),
+        "many": (1, "the same time for 100,000 ranks, without a Python loop over the ranks"),
     },
     "slowest": {
-        "slowest": (2, "the mean of the slowest of p, from measured times, to 1e-6"),
-        "efficiency": (1, "efficiency against a base of 1, 4 and 8 ranks"),
+        "slowest": (2, "the exact mean of the largest of p times that are drawn from measured ones, to 1e-6"),
+        "efficiency": (1, "images per second and rank, divided by the same number of a base with 1, 4 and 8 ranks"),
     },
     "pipeline": {
-        "pipeline": (2, "a step of GPipe with unequal stages, as played event by event"),
+        "pipeline": (2, "the seconds of a GPipe step with unequal stages, compared with its events played one by one"),
     },
     "calibration": {
-        "constants": (2, "two constants from the first two rows of a table, and from no other"),
-        "rest": (2, "the other rows, predicted"),
+        "constants": (2, "compute_s and factor meet the first two rows of a table, and no other row changes them"),
+        "rest": (2, "the images per second of every row after the second, computed from right constants"),
     },
     "bench": {
-        "even": (1, "images per second as a long run has them, where all steps behind the warm-up are alike"),
-        "uneven": (1, "images per second as a long run has them, where some steps are slow"),
+        "even": (1, "the images per second of a run without pauses, where all steps after the warm-up take the same time"),
+        "uneven": (1, "the images per second of a run without pauses, where some steps after the warm-up are slow"),
     },
 }
 
@@ -41,13 +41,16 @@ MISTAKES = {
     "half each": "Half of the tensor moves in each round here. It is halved again in each: n/2, n/4, down to n/p.",
     "rounds other": "2 log2 p rounds: n/2, n/4, ... n/p bytes, and the same back; each costs latency_s + bytes / rate.",
     "no gather": "After the all-reduce between the nodes each rank has a part of the sum only: the all-gather inside the nodes is missing.",
-    "own link": "The ranks of a node send their parts at the same time over one link: together n bytes, not n / ranks_per_node.",
+    "own link": "Each rank has a link of its own here. The ranks that share a link send their parts at the same time, so their bytes add up.",
+    "one link": "All parts of a node pass one link here. With several links, each of them carries only the parts of its own ranks.",
+    "idle links": "A rank uses a single link, so a node never uses more links than it has ranks.",
+    "cut twice": "A rank's part does not become smaller with more links; fewer ranks share a link.",
     "all ranks": "Between the nodes there are as many partners as nodes, not as ranks.",
     "flat": "This is an all-reduce over all ranks in one level.",
     "one level": "What happens inside the nodes is missing: a reduce-scatter before, an all-gather after.",
     "not cut": "Inside a node a round of a ring moves n / ranks_per_node bytes, not n.",
     "times nodes": "All nodes work at the same time: their times are not added up.",
-    "levels other": "2 (g - 1) rounds of n/g bytes inside, and all_reduce_s(nodes, n_bytes, *between).",
+    "levels other": "2 (g - 1) rounds of n/g bytes inside; between the nodes, one all-reduce of the bytes that pass one link of a node.",
     # a step
     "first ready": "A bucket begins here when its first gradient is ready. It has to wait for its last.",
     "in parallel": "All buckets travel at once here. There is one network: a bucket waits until the one before it has arrived.",
@@ -128,27 +131,41 @@ MISTAKES |= {
 HINTS = {
     "19-halving-doubling": (
         "Play p = 4 on paper. How many bytes does a rank send in the first round, and in the second? How many rounds does the way back take? And how many bytes a second are 10 Gbit/s?",
-        "rounds = log2 p. The bytes of the way there sum up to n/2 + n/4 + ... + n/p = n (p - 1)/p; the way back sends the same. So 2 rounds latency_s + 2 n (p - 1)/p / (gbit_per_s * 1e9 / 8).",
+        "The way back has as many rounds and bytes as the way there, and each round pays the latency. The bytes of "
+        "one direction are a geometric series; compare its sum with n for p = 2 and for a large p. And what must be "
+        "the time of a single rank?",
     ),
     "19-hierarchical": (
         "Three phases, one after the other. Which link does each use, how many rounds has it, and how many bytes in all leave a node in the second?",
-        "Reduce-scatter and all-gather inside: each (g - 1) (latency + n / (g rate)). Between: the g ranks of a node send n / g each, together n, over its link: all_reduce_s(nodes, n_bytes, *between).",
+        "Inside a node, the reduce-scatter of a ring has one round fewer than there are ranks, and the all-gather "
+        "costs the same. Between the nodes, each rank has a part of n / ranks_per_node bytes: how many of these parts "
+        "share one link, with few links and with more links than ranks? Test your function with a single link: then "
+        "the middle phase must not depend on ranks_per_node.",
     ),
     "19-step": (
         "Keep one vector: when each rank's network is free. For each full bucket: which two times decide when rank r comes to its all-reduce? The ranks need no loop: slow is a vector.",
-        "free = np.zeros(len(slow)). Go through the gradients, add up bytes; when the bucket is full, or at the last gradient: free = all_reduce(np.maximum(free, slow * ready_s[i]), bytes), bytes = 0. Return free.max().",
+        "The vector begins at zero, and each all-reduce replaces it by what it returns. A rank enters an all-reduce "
+        "at the later of two times, one of which is in this vector; the other one is decided by the last gradient of "
+        "the bucket. NumPy can take the later of two times for all ranks at once. Which bucket is sent although it is "
+        "not full?",
     ),
     "19-slowest": (
         "Sort the times. What is the chance that one drawn time is at most the i-th of n? That all p are? And for the efficiency: how much does one rank do, in each of the two rows?",
-        "(i/n)^p is the chance that the slowest is at most the i-th; ((i)/n)^p - ((i - 1)/n)^p that it is the i-th: np.diff((np.arange(n + 1) / n)**p) @ np.sort(times). Efficiency: (many images / many ranks) / (base images / base ranks).",
+        "All p times are at most the i-th smallest one with a chance that is a power. The slowest *is* the i-th with "
+        "a chance that is a difference of two such powers. What must all of these chances add up to? For the "
+        "efficiency, bring both rows to one rank before you divide.",
     ),
     "19-pipeline": (
         "Draw the forwards of three micro-batches on stages of 1, 3 and 2 seconds. When does the first leave the last stage, and how much later does each of the others?",
-        "Forward: sum(forward_s) + (micro_batches - 1) * max(forward_s). Backward starts then, at the other end, and takes as much in its own numbers.",
+        "After the first micro-batch, the dearest stage sets the pace of all others. Backward is a second wave, which "
+        "begins when the first one is over, and its dearest stage may be a different one. Check two cases without a "
+        "formula: one micro-batch on many stages, and many micro-batches on one stage.",
     ),
     "19-calibration": (
         "Turn images a second into seconds of a step first. Then two rows are two straight equations with two unknowns. Which rows may you look at?",
-        "t = ranks * batch / images. factor = (t2 - t1) / (network_s(r2) - network_s(r1)), compute_s = t1 - factor * network_s(r1). The rest: ranks * batch / (compute_s + factor * network_s(ranks)) for rows[2:].",
+        "In seconds, two rows differ only by the network, so differences get rid of one unknown. The other one "
+        "follows from a single row. On the way back, the same equation gives the seconds of a step, and these the "
+        "images a second of *all* ranks.",
     ),
     "19-bench": (
         "Compare what is reported with the long run in each of the three rows. Which steps does the reported number contain, and which of them does it pass over?",

@@ -2,9 +2,10 @@
 
 CRITERIA = {
     "vocabulary": {
-        "values": (1, "each place has the loss of one process, with small scores and with scores in the thousands; groups of 4, 3, 2 ranks and of 1"),
-        "gradients": (1, "h has the gradient of one process on each rank, and the head has the rank's columns of it"),
-        "sent": (1, "forward sends three numbers for each place at most, and backward a tensor as large as h"),
+        "values": (1, "on each rank, the loss of every place is what one process with the whole vocabulary computes, with small scores and with "
+                      "scores in the thousands; groups of 4, 3, 2 ranks and of 1"),
+        "gradients": (1, "on each rank, h has the gradient of one process, and the rank's columns of the head have their columns of the head's gradient"),
+        "sent": (1, "in forward, a rank hands at most three numbers for each place to all-reduces, and in backward exactly as many as h has"),
     },
 }
 

@@ -27,12 +27,12 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "calls": (1, "one all-reduce forward, one backward, and nothing between the two layers"),
     },
     "attention": {
-        "pieces": (1, "cut_heads gives each rank the q, k and v of its own heads, and the rows of `out` that belong "
-                      "to them, in memory of their own"),
-        "refused": (1, "heads that do not divide by the ranks are refused with a ValueError"),
-        "values": (1, "attention gives the output of one process, with a mask"),
-        "gradients": (1, "x has the gradient of one process, qkv and out the rank's part of theirs"),
-        "calls": (1, "one all-reduce forward and one backward"),
+        "pieces": (1, "cut_heads returns copies of the q, k and v columns of the rank's own heads, and of the rows of "
+                      "`out` that belong to these heads"),
+        "refused": (1, "cut_heads raises a ValueError if the ranks cannot have equally many heads"),
+        "values": (1, "on each rank, the output is what one process with all heads computes, with a causal mask"),
+        "gradients": (1, "on each rank, x has the gradient of one process, and the rank's pieces of qkv and out have their parts of it"),
+        "calls": (1, "one all-reduce in forward, one in backward, and no other message"),
     },
     "reductions": {
         "forward": (1, "products are those of one process, under all layouts"),
@@ -275,13 +275,14 @@ MISTAKES = {
     "unfit": "A layout that is not possible or does not fit is never the cheapest.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look, which property the right code has)}
     "15-f-and-g": (
         "Each function does something in one direction only. What all_reduce writes into must be a tensor of your "
         "own: x in forward, and the gradient in backward, belong to others. Is the group kept in ctx?",
-        "CopyTo: ctx.group = group; return x.view_as(x). Its backward: total = "
-        "gradient.clone(memory_format=torch.contiguous_format); dist.all_reduce(total, group=ctx.group); return "
-        "total, None. ReduceFrom has the same three lines in forward, and return gradient, None in backward.",
+        "Each class sends in one direction only, and in the other one it passes on what it gets. What all_reduce "
+        "writes into must be contiguous and must belong to you: a clone can keep the order of the memory that it is "
+        "made from, so look at its argument memory_format. In forward, autograd wants a new tensor even if nothing is "
+        "computed; a view is enough. And backward returns a value for every argument of forward.",
     ),
     "15-column": (
         "Forward needs nothing from others. In backward x gets a gradient from each rank's columns; one process has "
@@ -301,32 +302,35 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "Make the heads an axis of their own: qkv.unflatten(1, (3, heads, -1)) is [width, 3, heads, size of a head]. "
         "Which axis is cut? And out.unflatten(0, (heads, -1))? For attention: copy_to once, then one product gives "
         "q, k and v of heads / ranks heads; the last product is like that of row.",
-        "per = heads // size; mine = slice(rank * per, (rank + 1) * per); qkv.unflatten(1, (3, heads, -1))[:, :, "
-        "mine].flatten(1).clone(). attention: q, k, v = (copy_to(x, group) @ qkv).unflatten(-1, (3, per, "
-        "-1)).permute(2, 0, 3, 1, 4); scores = q @ k.mT / q.shape[-1] ** 0.5; masked_fill(torch.ones(...).triu(1) of "
-        "bools, -inf); softmax(-1) @ v; transpose(1, 2).flatten(2) @ out; reduce_from.",
+        "Write down the shape after each line. In `cut_heads`, one slice along the heads is enough, if the heads are "
+        "an axis; the pieces need the layout of the whole and their own memory. In `attention`, the mask belongs "
+        "before the softmax, and the scale is decided by the size of one head. The heads must be merged again in the "
+        "order in which `out` has its rows. x enters the cut part at one place, and the output leaves it at one "
+        "place: which of your two functions belongs to each?",
     ),
     "15-reductions": (
         "Write a helper that gives the axes on which some dimensions lie. Forward: which axes had the operands, and "
         "the output has no more? Backward: where does one rank use the whole of an operand for a piece of the other "
         "one?",
-        "axes = lambda dims: {layout[d] for d in dims if d in layout}. Forward: (axes(a) | axes(b)) - axes(out). For "
-        "a: axes(b) - axes(a); for b: axes(a) - axes(b). Refuse if the dimensions of set(a) | set(b) that are in the "
-        "layout are more than their axes.",
+        "Sums run over axes, so translate dimensions into axes first, and compare sets of axes. For the gradient of "
+        "an operand, ask which axes cut only the other one of the two. A layout is impossible if two dimensions of "
+        "the product share an axis: compare two counts. A dimension that is in no layout must not disturb either of "
+        "them.",
     ),
     "15-price": (
         "For each product ask `reductions`. What is summed forward has the output's dimensions, what is summed "
         "backward those of the operand. How many numbers has a rank's piece?",
-        "numbers(dims) = math.prod(sizes[d] // mesh[layout[d]] if d in layout else sizes[d] for d in dims). For "
-        "product i: (axis, numbers(out)) for axis in forward; (axis, numbers(a)) for axis in for_a, if i > 0; (axis, "
-        "numbers(b)) for axis in for_b. Leave out axes with mesh[axis] == 1.",
+        "For one product, compare your list with the ledger's before you try two products. A piece is smaller than "
+        "the tensor only in the dimensions that are cut, each by the size of its own axis. Nobody needs the gradient "
+        "of the data. And what happens on an axis of the mesh that has a single rank?",
     ),
     "15-choose": (
         "itertools.product([None, *mesh], repeat=len(sizes)) goes through all layouts. Leave out those whose sizes "
         "do not divide, those that `reductions` refuses, and those that are too large.",
-        "held = 4 * (4 * sum(numbers(b) for each product) + numbers(first a) + sum(numbers(out) for each product)); "
-        "sent = sum(2 * (mesh[axis] - 1) / mesh[axis] * n * 4 for axis, n in price(...)); try: ... except "
-        "ValueError: continue. Keep the layout with the smallest sent.",
+        "Check the two quantities by hand for a layout that cuts nothing. The memory holds weights with all that "
+        "belongs to them, the data once, and the output of every product, in bytes. What is sent is the price of each "
+        "all-reduce, and it depends on the size of its axis as well as on its numbers. A layout that `reductions` "
+        "refuses is no candidate, and a layout that needs exactly memory_bytes is one.",
     ),
 }
 
