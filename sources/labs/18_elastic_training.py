@@ -341,7 +341,7 @@ def show(life):
 show(faulty_life)
 
 # %% [markdown]
-# Write the training as it should be, and look at it with `show(life)`. Keep the rest as it is: rank 0 saves after every fifth step and at no other time, and each rank calls `batch` once for each step. (A safe way to write
+# Write the training as it should be, and look at it with `show(life)`. Keep the rest as it is: rank 0 alone writes into the folder, after every fifth step and at no other time, and each rank calls `batch` once for each step. (A safe way to write
 # the file was exercise 1 and is left out here.) The check trains in three lives on three ranks, and stops them in different places.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*

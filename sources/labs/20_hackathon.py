@@ -214,7 +214,7 @@ def show(step):
 show(faulty_sparse_step)
 
 # %% [markdown]
-# Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the values without rounding them. Then look at it with `show(sparse_step)`.
+# Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the values without rounding them. Then look at it with `show(sparse_step)`: the right step leaves the same part of the way with 1, 2 and 4 ranks. If less is left with more ranks, the step is wrong as well, because it is longer than the mean. The check compares `weights` and `kept` with the right ones and does not count what is sent, so an all-reduce of a dense tensor is allowed here, although it would send more.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

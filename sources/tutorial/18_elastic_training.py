@@ -783,7 +783,7 @@ if rank == 0:
     print("the straggler is rank", busy_ms.index(max(busy_ms)))
 
 # %% [markdown]
-# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and so the waiting. In both cases, leave the machine out at the next restart. After a slow rank you can go on from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older checkpoints, too.
+# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. That is right for the time of a single step; the throughput of a run is measured over many steps without a pause (lab 19, exercise 7). With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and so the waiting. In both cases, leave the machine out at the next restart. After a slow rank you can go on from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older checkpoints, too.
 #
 # ## How often?
 #

@@ -13,6 +13,8 @@ import warnings
 from dataclasses import dataclass
 
 LIMIT_S = 60
+WAITING = (". Either the ranks wait for each other, so check that all of them make the same calls in the same order; "
+           "or this machine is very busy, so run it again")
 LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")  # gloo's words for a rank that has ended
 
 
@@ -46,7 +48,7 @@ def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
     """
     with tempfile.TemporaryDirectory() as folder:
         calls = [(function, args, f"file://{folder}/store", rank, ranks) for rank in range(ranks)]
-        return _ended([_begun(_on_rank, call) for call in calls], limit_s)
+        return _ended([_begun(_on_rank, call) for call in calls], limit_s, WAITING)
 
 
 def failure(outcomes):
@@ -54,6 +56,15 @@ def failure(outcomes):
     to it. "" if all have returned."""
     why = [one.error or f"A rank was killed by {one.killed_by}." for one in outcomes if one.error or one.killed_by]
     return next((text for text in why if not any(word in text for word in LOST)), why[0] if why else "")
+
+
+def with_rank(why, outcomes):
+    """The words of `failure`, for a learner's function that raised or never returned, with its ranks."""
+    words = why.removeprefix("RuntimeError: ")
+    ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
+    if "is not written yet" in why or not ranks:
+        return words
+    return f"{'On all ranks' if len(ranks) == len(outcomes) else f'On rank {ranks[0]}'}: {words}"
 
 
 def _on_rank(function, args, store, rank, ranks):
@@ -80,8 +91,9 @@ def _begun(function, args, file_bytes=None, dies=False):
     return child, reader
 
 
-def _ended(begun, limit_s):
-    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are killed."""
+def _ended(begun, limit_s, why=""):
+    """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are killed, and
+    `why` is added to the words about these."""
     until, found = time.monotonic() + limit_s, []
     try:
         for child, reader in begun:
@@ -91,7 +103,7 @@ def _ended(begun, limit_s):
             found.append((sent, late))
     finally:
         statuses = [_reaped(child, reader) for child, reader in begun]
-    return [_outcome(*one, status, limit_s) for one, status in zip(found, statuses)]
+    return [_outcome(*one, status, f"{limit_s} s{why}") for one, status in zip(found, statuses)]
 
 
 def _reaped(child, reader):
@@ -102,9 +114,9 @@ def _reaped(child, reader):
     return os.waitpid(child, 0)[1]
 
 
-def _outcome(sent, late, status, limit_s):
+def _outcome(sent, late, status, limit):
     if late:
-        return Outcome(error=f"not done after {limit_s} s")
+        return Outcome(error=f"not done after {limit}")
     if os.WIFSIGNALED(status):
         return Outcome(killed_by=signal.Signals(os.WTERMSIG(status)).name)
     return Outcome(*pickle.loads(sent)) if sent else Outcome(error=f"ended with status {os.WEXITSTATUS(status)}")

@@ -34,6 +34,11 @@ class Bench:
         """What the clock of the host shows, in seconds."""
         return self._host_s
 
+    @property
+    def made(self):
+        """How many steps were started."""
+        return self._made
+
     def _place(self):
         first, size = self._slow_steps, len(self._step_s)
         return self._made if self._made < size else first + (self._made - first) % (size - first)

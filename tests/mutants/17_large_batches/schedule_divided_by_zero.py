@@ -2,6 +2,7 @@
 
 fails: schedule/scaling, schedule/warm-up, schedule/drops
 shows: ZeroDivisionError
+shows: warm_up=0
 points: 15
 runs: schedule
 """

@@ -97,14 +97,14 @@ def layers():
     return start, [[draw.normal(size=w.shape) * scale for w, scale in zip(start, (1, 2, 3))] for _ in range(3)]
 
 
-@pytest.mark.parametrize("name, look", [(name, look) for name, looks in verdicts.LOOKS.items() for look in looks])
+@pytest.mark.parametrize("name, look", [(name, look) for name, looks in verdicts.GROUPS.items() for look in looks])
 def test_a_wrong_lars_step_is_named(layers, name, look):
     start, gradients = layers
     if name == "zero":
-        start[1][:] = 0
+        start[1][:], gradients[0][2][0] = 0, 0
     momentum, decay, count = (0.7 if name == "memory" else 0.0), (0.0 if name == "ratio" else 0.3), (3 if name == "memory" else 1)
     steps = [(rate, momentum, decay, 0.05) for rate in (1.0, 2.0, 0.5)[:count]]
-    problem = verdicts.lars_problem(name, start, gradients[:count], steps, verdicts.lars_after(start, gradients[:count], steps, look))
+    problem = verdicts.lars_problem(name, start, gradients[:count], steps, verdicts.lars_after(start, gradients[:count], steps, (look,)))
     assert problem["mistake"] == MISTAKES[look]
     assert verdicts.lars_problem(name, start, gradients[:count], steps, verdicts.lars_after(start, gradients[:count], steps)) is None
 

@@ -303,15 +303,16 @@ def life(function):
         job.warm()
         own, lives = report.whole(0, 2**31), []
         stops = [5 * number + report.whole(1, 5) for number in (1, report.whole(2, 4), 5)]
-        for until in stops:
+        stops[:2] = [until + (until % 5 == 1) for until in stops[:2]]  # a life that begins where the last one ended has not skipped one step
+        for number, until in enumerate(stops, 1):
             outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
-            if why := mortal.failure(outcomes):
-                raise Stopped(why.removeprefix("RuntimeError: "))
+            if why := second_life.broken(outcomes, number):
+                raise Stopped(why)
             error = next((one.value[0] for one in outcomes if one.value[0]), None)
             if error:
                 raise Stopped(error)
             lives.append([one.value for one in outcomes])
-        made = [[steps for _, steps, _ in ranks] for ranks in lives]
-        report.judge("steps", [second_life.steps_problem(lives, stops)], made)
+        made = [[steps for _, steps, *_ in ranks] for ranks in lives]
+        report.judge("steps", [second_life.steps_problem(lives, stops, own)], [made, second_life.others_wrote(lives)])
         report.judge("ranks", [second_life.ranks_problem(lives)], [stops, second_life.from_rank_0(lives)], atol=1e-9)
-        report.judge("weights", [second_life.weights_problem(lives, stops, own)], [ranks[0][2][:50] for ranks in lives], atol=1e-9)
+        report.judge("weights", [second_life.weights_problem(lives, stops, own)], [ranks[0][-1][:50] for ranks in lives], atol=1e-9)

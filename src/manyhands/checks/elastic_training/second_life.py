@@ -1,9 +1,14 @@
 """A training on a few ranks that is stopped and started again: what the learner's `life` does, and what it should do."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 
 from manyhands.checks.elastic_training.words import MISTAKES
 from manyhands.checks.in_kernel import call
+from manyhands.elastic import mortal
 
 EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as the faulty training says
 ATOL = 1e-9
@@ -21,9 +26,9 @@ def batch_of(seed):
 
 
 def lived(life, folder, until, seed):
-    """On a rank: (error, the steps whose batch was asked for, the weights at the end). What the learner's function
-    raises ends the rank, because the others would wait for it."""
-    batch, steps = batch_of(seed), []
+    """On a rank: (error, the steps whose batch was asked for, whether this rank has written into the folder, the weights at the
+    end). What the learner's function raises ends the rank, because the others would wait for it."""
+    batch, steps, written = batch_of(seed), [], _watched(folder)
 
     def counted(step):
         steps.append(int(step))
@@ -33,9 +38,40 @@ def lived(life, folder, until, seed):
     if error:
         raise RuntimeError(error)
     try:
-        return "", steps, np.concatenate([weight.detach().numpy().ravel() for weight in net.parameters()]).tolist()
+        weights = np.concatenate([weight.detach().numpy().ravel() for weight in net.parameters()]).tolist()
     except Exception:  # a learner's answer may be anything
-        return MISTAKES["no network"], steps, []
+        return MISTAKES["no network"], steps, bool(written), []
+    return "", steps, bool(written), weights
+
+
+def _watched(folder):
+    """A list that gets each path in the folder that this process opens for writing from now on. This process is a fork of the
+    notebook's kernel, and ends after the check, so nothing is put back."""
+    import torch
+
+    written, save = [], torch.save
+
+    def note(path):
+        if isinstance(path, (str, os.PathLike)) and Path(folder).resolve() in Path(path).resolve().parents:
+            written.append(str(path))
+
+    def saved(obj, f, *args, **kwargs):  # its writer opens the file in C++, which Python's audit does not see
+        note(f)
+        return save(obj, f, *args, **kwargs)
+
+    def opened(event, args):
+        if event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR):
+            note(args[0])
+
+    torch.save = saved
+    sys.addaudithook(opened)
+    return written
+
+
+def broken(outcomes, number):
+    """In words, why the ranks of this life have not returned; "" if they all have."""
+    why = mortal.with_rank(mortal.failure(outcomes), outcomes)
+    return why if not why or "is not written yet" in why else f"In life {number}. {why}"
 
 
 def saved_before(until):
@@ -43,8 +79,9 @@ def saved_before(until):
     return until // EVERY * EVERY
 
 
-def calm(stops, seed, momentum=True, shift=0):
-    """The weights of one process that lives as often as there are stops. Mistakes: a life begins without momenta, or `shift` steps off."""
+def calm(stops, seed, momentum=True, shift=0, late=0):
+    """The weights of one process that lives as often as there are stops. Mistakes: a life begins without momenta, or `shift` steps
+    off; a checkpoint is written `late` steps after the number that it contains."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -64,26 +101,39 @@ def calm(stops, seed, momentum=True, shift=0):
             for weight, moved, slope in zip(weights, moving, slopes):
                 moved.mul_(MOMENTUM).add_(slope)
                 weight.sub_(RATE * moved)
-            if (step + 1) % EVERY == 0:
-                saved = [weight.clone() for weight in weights], [moved.clone() for moved in moving], step + 1
+            if (step + 1 - late) % EVERY == 0:
+                saved = [weight.clone() for weight in weights], [moved.clone() for moved in moving], step + 1 - late
     return np.concatenate([weight.numpy().ravel() for weight in weights])
 
 
-def steps_problem(lives, stops):
+def others_wrote(lives):
+    """The ranks other than 0 that have written into the folder, in each life."""
+    return [[rank for rank, (_, _, written, _) in enumerate(ranks) if rank and written] for ranks in lives]
+
+
+def steps_problem(lives, stops, seed):
     """`lives`: for each life what the ranks gave (see `lived`)."""
     for number, (ranks, until) in enumerate(zip(lives, stops), 1):
         start = saved_before(stops[number - 2]) if number > 1 else 0
-        for rank, (_, steps, _) in enumerate(ranks):
+        for rank, (_, steps, _, weights) in enumerate(ranks):
             if steps != list(range(start, until)):
-                return _say(_kind_of_steps(steps, start, until), f"steps {start} to {until - 1}", _in_words(steps), life=number, rank=rank, start=start)
+                kind = _kind_of_steps(steps, start, until, right=_apart(weights, calm([until], seed)) <= ATOL)
+                begins = steps[0] if steps else 0
+                return _say(kind, f"steps {start} to {until - 1}", _in_words(steps), life=number, rank=rank, start=start, begins=begins)
+    for number, ranks in enumerate(others_wrote(lives), 1):
+        if ranks:
+            return {"mistake": MISTAKES["life others write"].format(life=number, rank=ranks[0])}
     return None
 
 
-def _kind_of_steps(steps, start, until):
+def _kind_of_steps(steps, start, until, right):
+    """`right`: the weights at the end are right, so no step was skipped, and none was made twice."""
     if not steps or steps != list(range(steps[0], steps[-1] + 1)) or steps[-1] != until - 1:
         return "life other steps"
     if steps[0] == 0:
         return "life from nothing"
+    if right or abs(steps[0] - start) > 1:
+        return "life elsewhere"
     return "life twice" if steps[0] < start else "life skipped"
 
 
@@ -93,27 +143,29 @@ def _in_words(steps):
 
 def from_rank_0(lives):
     """How far the weights of each rank are from rank 0's at the end of each life; -1 where they cannot be compared."""
-    return [[_apart(weights, ranks[0][2]) if len(weights) == len(ranks[0][2]) != 0 else -1.0 for *_, weights in ranks] for ranks in lives]
+    return [[_apart(weights, ranks[0][-1]) if len(weights) == len(ranks[0][-1]) != 0 else -1.0 for *_, weights in ranks] for ranks in lives]
 
 
 def ranks_problem(lives):
     for number, ranks in enumerate(lives, 1):
-        for rank, (_, _, weights) in enumerate(ranks):
-            if (apart := _apart(weights, ranks[0][2])) > ATOL:
-                return _say("life apart", "0 from rank 0", f"{apart:.3g}", life=number, rank=rank)
+        for rank, (*_, weights) in enumerate(ranks):
+            if (apart := _apart(weights, ranks[0][-1])) > ATOL:
+                return _say("life apart", "largest difference to rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
     return None
 
 
 def weights_problem(lives, stops, seed):
     """That of rank 0's weights after each life."""
     for number, ranks in enumerate(lives, 1):
-        until, got = stops[:number], ranks[0][2]
+        until, got = stops[:number], ranks[0][-1]
         right = calm(until[-1:], seed)
         if _apart(got, right) <= ATOL:
             continue
-        looks = {"life no momentum": calm(until, seed, momentum=False), "life off by one": calm(until, seed, shift=-1), "life skips one": calm(until, seed, shift=1)}
-        name = next((name for name, weights in looks.items() if number > 1 and _apart(got, weights) <= ATOL), "life other weights")
-        return _say(name, right[:3].tolist(), list(got[:3]), life=number)
+        looks = {"life no momentum": calm(until, seed, momentum=False), "life off by one": calm(until, seed, shift=-1), "life skips one": calm(until, seed, shift=1),
+                 "life written late": calm(until, seed, late=1)}
+        other = "life other step" if number == 1 else "life other state" if ranks_problem(lives[:number]) is None else "life other weights"
+        name = next((name for name, weights in looks.items() if number > 1 and _apart(got, weights) <= ATOL), other)
+        return _say(name, right[:3].tolist(), list(got[:3]), life=number, before=number - 1)
     return None
 
 

@@ -34,7 +34,7 @@ CRITERIA = {  # {check: {criterion: (points, text)}}
         "lost": (1, "the part of the time that is lost, to first order"),
     },
     "life": {
-        "steps": (1, "a life makes the steps that are not in the checkpoint, each of them once"),
+        "steps": (1, "a life makes the steps that are not in the checkpoint, each of them once; rank 0 alone writes a checkpoint after every fifth step"),
         "ranks": (1, "all ranks have the same weights at the end of each life"),
         "weights": (1, "the weights are those of a training that was never stopped"),
     },
@@ -135,11 +135,19 @@ MISTAKES |= {
     "life from nothing": "Life {life} begins at step 0 on rank {rank}, although the checkpoint contains the training up to step {start}. Every rank has to know where to go on.",
     "life twice": "Life {life} repeats steps that are already in the checkpoint, on rank {rank}. Which number does the checkpoint contain: the number of the last step, or how many steps were made?",
     "life skipped": "Life {life} skips a step, on rank {rank}. Either the checkpoint counts this step or the loop does, but not both.",
+    "life elsewhere": "Life {life} begins at step {begins} on rank {rank}. It should begin at step {start}, because the newest checkpoint should be the one after {start} steps: "
+                      "rank 0 saves after every fifth step and at no other time.",
+    "life others write": "In life {life}, rank {rank} writes into the folder, too. Only rank 0 may save, because ranks that write the same file at the same time can spoil it.",
     "life other steps": "In life {life}, rank {rank} does not make the steps from {start} to the end, each of them once and in order.",
     "life apart": "At the end of life {life}, rank {rank} has different weights than rank 0. If the ranks begin with the same weights and add up their gradients, what else decides how far a step goes?",
     "life no momentum": "Life {life} begins with momenta of zero on all ranks: now the ranks agree, but the state of the optimiser is lost.",
     "life off by one": "In life {life}, the last step of the checkpoint is made a second time.",
     "life skips one": "In life {life}, the first step after the checkpoint is skipped.",
+    "life written late": "After life {life}, one step has been made twice: the checkpoint contains the weights of one more step than the number in it says. After how many steps is it written?",
+    "life other step": "Already at the end of life 1, before any checkpoint is loaded, rank 0's weights are not the weights of one process that makes all steps, with momentum 0.9 and a rate of 0.2. "
+                       "So the fault is in the steps themselves: compare the loss, the gradients and their sum with those of the given training.",
+    "life other state": "After life {life}, the ranks have the same weights, but these are not the weights of one process that has made all steps, each of them once, with momentum 0.9 and a rate of 0.2. "
+                        "Life {before} still ended with the right weights: what did life {life} not get from the checkpoint?",
     "life other weights": "After life {life}, rank 0's weights are not the weights of one process that has made all steps, each of them once, with momentum 0.9 and a rate of 0.2. "
                           "If the ranks differ, mend that first.",
 }

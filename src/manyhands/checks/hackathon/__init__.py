@@ -105,7 +105,7 @@ def sparse(function):
         for case in asked:
             outcomes = mortal.in_ranks(sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS)
             if why := mortal.failure(outcomes):
-                raise Stopped(why.removeprefix("RuntimeError: "))
+                raise Stopped(mortal.with_rank(why, outcomes))
             found.append([one.value for one in outcomes])
         few, everything = found
         report.judge("weights", [sparse_steps.weights_problem(few, asked[0])], [[step[0] for step in rank] for rank in few], atol=1e-4)

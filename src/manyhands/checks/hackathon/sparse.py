@@ -7,6 +7,8 @@ from manyhands.checks.in_kernel import call
 
 RANKS, STEPS, SIZE, RATE = 3, 3, 60, 0.5
 ATOL = 1e-5
+LOOKS = ("sparse once", "sparse senders", "sparse sum", "sparse same places", "sparse whole", "sparse signed", "sparse still there", "sparse forgotten", "sparse float16",
+         "sparse bfloat16", "sparse root")
 
 
 def drawn(draw, count):
@@ -35,13 +37,14 @@ def played(case, mistake=None):
     weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
         kept += gradients
-        places = [np.argsort(-np.abs(one))[:case["count"]] for one in kept]
+        ordered = -kept if mistake == "sparse signed" else -np.abs(kept)
+        places = [np.argsort(one)[:case["count"]] for one in ordered]
         if mistake == "sparse same places":
             places = [places[0]] * RANKS
         sent = np.zeros((RANKS, SIZE))
         for rank, at in enumerate(places):
-            sent[rank, at] = kept[rank, at]
-            kept[rank, at] = 0
+            sent[rank, at] = _rounded(kept[rank, at], mistake)
+            kept[rank, at] = kept[rank, at] if mistake == "sparse still there" else 0
         senders = (sent != 0).sum(0)
         total = sent.sum(0)
         if mistake == "sparse whole":
@@ -50,9 +53,20 @@ def played(case, mistake=None):
             total = np.zeros(SIZE)
             for one in sent:
                 total[one != 0] = one[one != 0]
-        weights = weights - RATE * total / (np.maximum(senders, 1) if mistake == "sparse senders" else 1 if mistake == "sparse sum" else RANKS)
+        weights = weights - RATE * total / (np.maximum(senders, 1) if mistake == "sparse senders" else 1 if mistake == "sparse sum" else RANKS ** 0.5 if mistake == "sparse root" else RANKS)
+        kept = np.zeros_like(kept) if mistake == "sparse forgotten" else kept
         found.append((weights.copy(), kept.copy()))
     return found
+
+
+def _rounded(values, mistake):
+    if mistake == "sparse float16":
+        return values.astype(np.float16)
+    if mistake == "sparse bfloat16":
+        import torch
+
+        return torch.from_numpy(values).bfloat16().double().numpy()
+    return values
 
 
 def weights_problem(ranks, case):
@@ -66,19 +80,27 @@ def weights_problem(ranks, case):
             continue
         if np.abs(mine[0] - mine[-1]).max() > ATOL:
             return _say("sparse own")
-        looks = ("sparse once", "sparse senders", "sparse sum", "sparse same places", "sparse whole")
-        name = next((name for name in looks if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL), "sparse other")
+        if np.abs(mine[0] - case["weights"]).max() == 0:
+            return _say("sparse not in place")
+        name = next((name for name in LOOKS if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL), "sparse other")
         place = int(np.abs(mine[0] - wanted).argmax())
-        return {"expected": f"weight {place}: {wanted[place]:.4g}", "got": f"{mine[0][place]:.4g}", **_say(name)}
+        return {"expected": f"weight {place}: {wanted[place]:.7g}", "got": f"{mine[0][place]:.7g}", **_say(name)}
     return None
 
 
 def kept_problem(ranks, case):
     for step, (_, kept) in enumerate(played(case)):
         for rank, one in enumerate(ranks):
-            if np.shape(one[step][1]) != (SIZE,) or np.abs(np.array(one[step][1]) - kept[rank]).max() > ATOL:
+            if np.shape(one[step][1]) != (SIZE,):
                 return _say("sparse kept")
+            if np.abs(np.array(one[step][1]) - kept[rank]).max() > ATOL:
+                return _say(next((name for name in LOOKS if _alike(one[step], played(case, name)[step], rank)), "sparse kept"))
     return None
+
+
+def _alike(found, played_step, rank):
+    weights, kept = played_step
+    return max(np.abs(np.array(found[0]) - weights).max(), np.abs(np.array(found[1]) - kept[rank]).max()) <= ATOL
 
 
 def _say(name):

@@ -83,6 +83,8 @@ MISTAKES = {
     "slow": "The judge's clock says {got:.2f} s; this rung is at {rung:.2f} s, and the baseline takes {baseline:.2f} s on these links.",
 }
 
+_ROUNDED = "The values were rounded to 16 bits before they were added up. Send them as they are."
+
 MISTAKES |= {
     # find the bug
     "sparse no tensor": "sparse_step changes `weights` in place, and the ranks end with different shapes or numbers that are not finite.",
@@ -92,6 +94,13 @@ MISTAKES |= {
     "sparse own": "Each rank has taken only its own numbers, so the ranks drift apart.",
     "sparse same places": "All ranks have sent the places of one rank. Each rank sends those of its own numbers that are furthest from 0.",
     "sparse whole": "This is the step of the whole averaged gradient: more than `count` numbers of a rank have arrived.",
+    "sparse not in place": "`weights` is what it was before the step. Change it in place, for example by `weights -= ...`; `weights = weights - ...` makes a new tensor, which the caller never sees.",
+    "sparse signed": "The largest numbers with their signs were sent. The numbers that are furthest from 0 may be negative: take the places from `kept.abs()`.",
+    "sparse still there": "What was sent is still in `kept`, so that it would be sent again. It must leave `kept` when it is sent.",
+    "sparse forgotten": "What was not sent is lost. It must stay in `kept`, which is changed in place (`kept += gradient`), and only the places that were sent are set to 0.",
+    "sparse float16": _ROUNDED,
+    "sparse bfloat16": _ROUNDED,
+    "sparse root": "The sum was divided by the square root of the number of ranks. The mean divides it by the number of ranks.",
     "sparse other": "These are not the weights of: kept += gradient; the `count` numbers of each rank that are furthest from 0; their sum over the ranks; weights -= rate * sum / ranks.",
     "sparse kept": "`kept` is not what it was, plus the gradient, less what was sent.",
 }

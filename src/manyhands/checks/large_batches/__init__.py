@@ -35,11 +35,21 @@ def schedule(function):
         for case, probes in _schedules(report.rng):
             for name, epochs in probes.items():
                 for epoch in epochs:
-                    answer = ask_kept(function, epoch, *case)
+                    answer = _rate(function, epoch, *case)
                     found[name].append(((epoch, *case), number(answer)))
         problem_of = {"scaling": verdicts.scaling_problem, "warm-up": verdicts.warm_up_problem, "drops": verdicts.drops_problem}
         for name, cases in found.items():
             report.judge(name, (problem_of[name](*one) for one in cases), [got for _, got in cases], rtol=1e-6)
+
+
+def _rate(function, *case):
+    """What `function` returns; where it raises, the call is named."""
+    try:
+        return ask_kept(function, *case)
+    except Stopped as stopped:
+        if " raised " in str(stopped):
+            raise Stopped(f"{stopped}, when called with {verdicts.arguments(case)}.") from None
+        raise
 
 
 def _schedules(draw):

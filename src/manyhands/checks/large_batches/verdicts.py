@@ -3,6 +3,9 @@
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
+from inspect import signature
+from itertools import product
+
 import numpy as np
 
 from manyhands.checks.in_kernel import NAN, number
@@ -36,10 +39,19 @@ def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
     return full / drop_by ** sum(epoch >= drop for drop in drops)
 
 
+def arguments(case):
+    """The arguments of a call of `rate_at`, with their names."""
+    return ", ".join(f"{name}={_plain(one)}" for name, one in zip(signature(rate_at).parameters, case))
+
+
+def _plain(value):
+    return repr(float(value) if isinstance(value, np.floating) else value)
+
+
 def _rate_problem(case, got, name, **words):
     """The call, to be repeated, with what is right; and the mistake."""
     epoch, _, k, rule, warm_up, *_ = case
-    asked = ", ".join(repr(float(one) if isinstance(one, np.floating) else one) for one in case)
+    asked = ", ".join(map(_plain, case))
     name = (name or "other rate") if np.isfinite(got) else "no rate"
     return say(name, f"rate_at({asked}) -> {rate_at(*case):.6g}", "no number" if np.isnan(got) else f"{got:.6g}", epoch=epoch, k=k, rule=rule, warm_up=warm_up, **words)
 
@@ -81,45 +93,68 @@ def drops_problem(case, got):
 
 # ------------------------------------------------------------------ 2: LARS
 
-def lars(weights, gradients, memory, rate, momentum, decay, trust, look=None):
-    """One step on numpy arrays, in place; `look` names a mistake to be made."""
+def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
+    """One step on numpy arrays, in place; `looks` names the mistakes to be made."""
     def norm(values):
-        return np.sqrt((values ** 2).sum() if look == "runs together" else (values ** 2).sum(tuple(range(1, values.ndim)), keepdims=True))
+        return np.sqrt((values ** 2).sum() if "runs together" in looks else (values ** 2).sum(tuple(range(1, values.ndim)), keepdims=True))
 
     def all_layers(values):
         total = sum((value ** 2).sum(tuple(range(1, value.ndim)), keepdims=True).reshape(-1) for value in values) ** 0.5
         return [total.reshape(-1, *[1] * (value.ndim - 1)) for value in values]
 
-    of_weights, of_gradients = ((all_layers if look == "global" else lambda values: list(map(norm, values)))(values) for values in (weights, gradients))
+    of_weights, of_gradients = ((all_layers if "global" in looks else lambda values: list(map(norm, values)))(values) for values in (weights, gradients))
     for w, g, v, w_norm, g_norm in zip(weights, gradients, memory, of_weights, of_gradients):
-        below = g_norm + (0 if look == "decay not in the norm" else decay * w_norm)
-        below = norm(g + decay * w) if look == "norm of the sum" else below
-        if look == "inverted":
+        below = g_norm + (0 if "decay not in the norm" in looks else decay * w_norm)
+        below = norm(g + decay * w) if "norm of the sum" in looks else below
+        usual = (w_norm > 0) & (g_norm > 0)
+        if "inverted" in looks:
             w_norm, below = below, w_norm
-        ratio = (1 if look == "trust forgotten" else trust) * w_norm / np.where(below > 0, below, 1)
-        ratio = ratio if look == "stands still" else np.where((w_norm > 0) & (g_norm > 0), ratio, 1)
-        ratio = 1.0 if look == "plain" else ratio
-        direction = ratio * (g + (0 if look == "decay not in the step" else decay) * w)
-        if look == "rate outside":
-            v[:] = momentum * v + direction
-            w -= rate * v
-        else:
-            v[:] = {"no memory": 0, "momentum fixed": 0.9}.get(look, momentum) * v + rate * direction
-            w -= v
+        ratio = (1 if "trust forgotten" in looks else trust) * w_norm / np.where(below > 0, below, 1)
+        ratio = _where_zero(ratio, usual, w_norm, g_norm, trust, looks)
+        ratio = 1.0 if "plain" in looks else ratio
+        direction = ratio * (g + (0 if "decay not in the step" in looks else decay) * w)
+        inside = 1 if "rate outside" in looks else rate
+        v[:] = (0 if "no memory" in looks else 0.9 if "momentum fixed" in looks else momentum) * v + inside * direction
+        w -= rate * v if {"rate outside", "rate twice"} & set(looks) else v
     return weights
 
 
+def _where_zero(ratio, usual, w_norm, g_norm, trust, looks):
+    """The ratio as it is where no norm is zero, and 1 elsewhere, or what a mistake makes of that."""
+    if "stands still" in looks:
+        return ratio
+    if "zero gradient" in looks:
+        return np.where(w_norm > 0, ratio, 1)
+    if "zero weights" in looks:
+        return np.where(g_norm > 0, ratio, 1)
+    if "zero in any run" in looks:
+        return ratio if np.all(usual) else np.ones_like(ratio)
+    return np.where(usual, ratio, 0 if "ratio of 0" in looks else trust if "ratio of trust" in looks else 1)
+
+
 LARS_RTOL = 1e-5  # some add a tiny number below the fraction line
-LOOKS = {"ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"), "decay": ("norm of the sum", "decay not in the norm", "decay not in the step", "plain"),
-         "memory": ("rate outside", "no memory", "momentum fixed"), "zero": ("stands still",)}
+GROUPS = {  # of each group at most one mistake is made; a criterion sees those of its own group first
+    "ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"),
+    "decay": ("norm of the sum", "decay not in the norm", "decay not in the step"),
+    "memory": ("rate twice", "rate outside", "no memory", "momentum fixed"),
+    "zero": ("stands still", "zero gradient", "zero weights", "zero in any run", "ratio of 0", "ratio of trust"),
+}
+SEEN = {"ratio": ("ratio", "memory"), "decay": ("decay", "ratio", "memory"), "memory": ("memory", "ratio", "decay"), "zero": ("zero", "ratio", "decay", "memory")}
 
 
-def lars_after(start, gradients, steps, look=None):
+def _mistakes(name):
+    """Tuples of mistakes that a criterion may see, of one group each, the fewest first."""
+    groups = [(None, *GROUPS[group]) for group in SEEN[name]]
+    found = [tuple(filter(None, one)) for one in product(*groups)]
+    return sorted(filter(None, found), key=lambda looks: (len(looks), looks[0] not in GROUPS[name]))
+
+
+def lars_after(start, gradients, steps, looks=()):
     """The weights after the steps, as one flat array. `steps` are (rate, momentum, decay, trust); the gradients of each step are given."""
     weights = [w.copy() for w in start]
     memory = [np.zeros_like(w) for w in start]
     for these, numbers in zip(gradients, steps):
-        lars(weights, these, memory, *numbers, look=look)
+        lars(weights, these, memory, *numbers, looks=looks)
     return flat(weights)
 
 
@@ -141,8 +176,23 @@ def lars_problem(name, start, gradients, steps, got, touched=False):
     if near(got, flat(start)):
         return say("not in place", **details)
     with np.errstate(all="ignore"):
-        found = next((look for look in (*LOOKS[name], *LOOKS["ratio"], *LOOKS["decay"]) if near(got, lars_after(start, gradients, steps, look), LARS_RTOL)), "other step")
-    return say(found, **details)
+        looks = next((looks for looks in _mistakes(name) if near(got, lars_after(start, gradients, steps, looks), LARS_RTOL)), ())
+    return {**details, "mistake": _lars_words(name, looks, *_place(start, first))}
+
+
+def _place(start, index):
+    """(layer, run) of a number of the flat array."""
+    for layer, w in enumerate(start):
+        if index < w.size:
+            return layer, index // w[0].size
+        index -= w.size
+
+
+def _lars_words(name, looks, layer, run):
+    if not looks:
+        return MISTAKES["other step"].format(layer=layer, run=run)
+    words = " ".join(MISTAKES[look] for look in looks)
+    return MISTAKES["zero is right"] + words if name == "zero" and not set(looks) & set(GROUPS["zero"]) else words
 
 
 # ------------------------------------------------------------------ 3: the noise of the gradient

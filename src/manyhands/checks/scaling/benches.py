@@ -3,16 +3,23 @@
 import numpy as np
 
 from manyhands.checks.scaling.cases import Case, generator
+from manyhands.checks.scaling.words import MISTAKES
 
 
 class BenchCase(Case):
-    """A `Case` whose bench is a new one for each function that measures it."""
+    """A `Case` whose bench is a new one for each function that measures it; `bench` is the latest."""
 
     def arguments(self):
         from manyhands.simulate.virtual_device import Bench
 
         spec, *others = self._arguments
-        return [Bench(*spec), *others]
+        self.bench = Bench(*spec)
+        return [self.bench, *others]
+
+    def told_steps(self):
+        """In words, that the latest bench has made other steps than those that were asked for; "" if it has not."""
+        (_, steps, warmup, _), made = self._arguments, self.bench.made
+        return "" if made == warmup + steps else MISTAKES["bench other steps"].format(made=made, warmup=warmup, steps=steps)
 
 
 def _together(bench, steps, warmup, batch, before=True, after=True, world=True):

@@ -125,6 +125,7 @@ MISTAKES |= {
     "bench launched median": _LAUNCHED,
     "bench one rank": "These are the images of one rank. Return the images of all `world` ranks together.",
     "bench warm-up": "The steps of the warm-up count here. They are slower, and a long run makes them only once.",
+    "bench other steps": "{made} steps were made on the bench, and {warmup} + {steps} were asked for. Make `warmup` steps, which do not count, and then measure `steps` steps.",
     "bench other": "A long run makes its steps without a pause, and all of them count: all images of the steps behind the warm-up, divided by the time from an idle device to an idle device.",
 }
 

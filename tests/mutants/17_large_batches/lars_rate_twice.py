@@ -1,0 +1,13 @@
+"""The rate is moved into the memory, and still multiplies the step.
+
+fails: lars/ratio, lars/decay, lars/memory, lars/zero
+shows: The rate counts twice here
+points: 14
+"""
+# %% grade_id="lars"
+def lars_step(weights, gradients, memory, rate, momentum, decay, trust):
+    for weight, gradient, moving in zip(weights, gradients, memory):
+        w, g = norm(weight), norm(gradient)
+        ratio = torch.where((w > 0) & (g > 0), trust * w / (g + decay * w), torch.ones_like(w))
+        moving.mul_(momentum).add_(rate * ratio * (gradient + decay * weight))
+        weight.sub_(rate * moving)
