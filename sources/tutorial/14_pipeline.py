@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Pipeline
 #
-# A network cut between its layers over four ranks, which all compute at once. At the end you can
+# This unit cuts a network between its layers into four stages, and four ranks compute them at the same time. At the end, you can
 #
-# * cut a network by what its layers cost, and say who waits for whom without micro-batches;
-# * write GPipe and 1F1B on send and receive, and say why the second one hangs where a send waits for its receiver;
-# * foretell the bubble of a step by a formula and by simulation, and measure it;
-# * say what each rank must keep in memory under each schedule, and what full and selective recomputation buy and cost;
-# * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages;
-# * run the schedules of `torch.distributed.pipelining`, read their printed orders, and keep batch norm out of their trap.
+# * cut a network by the cost of its layers, and explain which rank waits for which without micro-batches.
+# * write GPipe and 1F1B with send and receive, and explain why 1F1B hangs if a send waits for its receiver.
+# * predict the bubble of a step with a formula and with a simulation, and measure it.
+# * compute what each rank must keep in memory under each schedule, and what full and selective recomputation save and cost.
+# * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages.
+# * run the schedules of `torch.distributed.pipelining`, read the orders that they print, and avoid their trial run.
 #
-# **Before:** units 04 (collectives) and 12 (a network in two parts), or what is in them. **Minutes:** 55. **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you know a network in two parts (unit 12). **Minutes:** 55. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed, and it will be. This unit computes on the CPU, with gloo, on every machine: what matters here is who waits for whom.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again when the cluster is
+# healed, which will happen in this unit. The unit computes on the CPU with gloo on every machine, because what matters here is which rank waits for which.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -34,7 +34,7 @@ from torch.nn.functional import mse_loss
 
 from manyhands.ledger import Ledger
 
-if not dist.is_initialized():  # so that this cell can be run twice
+if not dist.is_initialized():  # so that this cell can run twice
     dist.init_process_group("gloo")
 rank, stages = dist.get_rank(), dist.get_world_size()
 last = stages - 1
@@ -42,8 +42,9 @@ last = stages - 1
 # %% [markdown]
 # ## Where to cut
 #
-# The ranks get blocks of neighbouring layers, the **stages**. In the long run a pipeline is as fast as its slowest stage: so what counts is the dearest block. Here are eight
-# layers with their costs, in ms for the forward of a micro-batch, a part of the batch (a backward takes twice as long), cut into equal numbers of layers, and so that the dearest stage is as cheap as it can be.
+# The ranks receive blocks of neighbouring layers, which are called **stages**. In the long run, a pipeline is only as fast as its slowest stage, so the most
+# expensive block decides. Here are eight layers with their costs, in ms for the forward pass of a micro-batch, which is a part of the batch. (A backward pass
+# takes twice as long.) We cut them in two ways, first into equal numbers of layers and then so that the most expensive stage is as cheap as possible.
 
 # %%
 from manyhands.simulate.pipeline import (bubble, cut, finish_s, gpipe, idle, one_f_one_b,
@@ -59,7 +60,8 @@ for name, blocks in (("two layers each", even), ("by cost", cut(costs, 4))):
           f"a step of 8 micro-batches {finish_s(spans):.0f} ms")
 
 # %% [markdown]
-# From here on all stages cost the same: two layers each of these eight. Every rank has the whole network too, to compare with.
+# From here on, all stages cost the same, because each one has two of these eight layers. Every rank also has the whole network, so that we can compare the
+# gradients.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -70,18 +72,20 @@ whole = nn.Sequential(*copy.deepcopy(layers))
 mse_loss(whole(x), y).backward()
 
 def off(parameters, first=2 * rank):
-    """The largest difference between these gradients and those of one process, from
-    layer `first` on."""
+    """Return the largest difference between these gradients and the gradients that a
+    single process computes, from layer `first` on."""
     right = [p.grad for p in whole[first:].parameters()]
     return max((p.grad - one).abs().max().item() for p, one in zip(parameters, right))
 
 # %% [markdown]
 # ## Micro-batches: GPipe, by hand
 #
-# With the whole batch at once only one rank works at any time: rank 1 needs what rank 0 has computed, and so on; on four ranks three quarters of the time are lost. So cut the batch into
-# **micro-batches**. While rank 1 has the first one, rank 0 has the second. Their gradients add up, and with the loss divided by their number the sum is the gradient of the whole batch.
+# If the whole batch goes through the stages in one piece, only one rank works at any time, because each rank needs what the rank before it has computed. On
+# four ranks, three quarters of the time are lost. To avoid this, we split the batch into **micro-batches**, so that rank 0 can compute the second one while
+# rank 1 has the first. The gradients of the micro-batches add up, and if each loss is divided by their number, the sum is the gradient of the whole batch.
 #
-# A forward receives an activation from the rank before, and sends one on. What was received is a *leaf*: it must ask for a gradient, as that is what backward sends back.
+# A forward pass receives an activation from the rank before and sends one to the rank after it. The tensor that a rank receives is a *leaf*, and it must
+# require a gradient, since this gradient is what the backward pass sends back.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -91,7 +95,7 @@ stage, kept, sent, send = nn.Sequential(*layers[2 * rank:2 * rank + 2]), {}, [],
 
 def receive(peer, m):
     tensor = torch.empty(32 // micro, 64, dtype=torch.float64)
-    dist.recv(tensor, peer, tag=m)  # the micro-batch: a report of a hang names it
+    dist.recv(tensor, peer, tag=m)  # a hang report names the micro-batch
     return tensor
 
 def forward(m):
@@ -110,7 +114,8 @@ def backward(m):
         send(x.grad, rank - 1, tag=m)
 
 def run(order):
-    """One step; returns the most micro-batches that this rank has kept at once."""
+    """Run one step and return the largest number of micro-batches that this rank has
+    kept at the same time."""
     stage.zero_grad()
     most = 0
     for kind, m, _ in order:
@@ -121,14 +126,14 @@ def run(order):
     return most
 
 # %% [markdown]
-# **GPipe** does all forwards, then all backwards.
+# **GPipe** runs the forward passes of all micro-batches and then all backward passes.
 #
-# **Predict.** What does rank 1 send in a step of 8 micro-batches, and what must it keep?
+# **Predict.** How many messages does rank 1 send in a step of 8 micro-batches, and how many micro-batches must it keep in memory?
 
 # %%
 predict("14-messages", "How many messages does rank 1 send in a step of 8 micro-batches?",
         unit="messages")
-predict("14-kept", "How many micro-batches does rank 1 keep at once, at most?",
+predict("14-kept", "How many micro-batches does rank 1 keep at the same time, at most?",
         unit="micro-batches")
 
 # %%
@@ -147,18 +152,21 @@ settle("14-kept", lambda: cluster.pull("most")[1])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each micro-batch crosses each of the three borders twice: an activation forward, a gradient of the same size (4 x 64 numbers of 8 bytes) back. Ranks 1 and 2 send both kinds,
-# rank 0 only activations, rank 3 only gradients: $2 M (S-1)$ messages in all. And as no backward begins before the last forward, each rank keeps all 8.
+# Each micro-batch crosses each of the three borders twice. An activation crosses it forward, and a gradient of the same size (4 x 64 numbers of 8 bytes)
+# crosses it backward. Ranks 1 and 2 send both kinds, whereas rank 0 sends only activations and rank 3 only gradients, so there are $2 M (S-1)$ messages in all.
+# Since no backward pass begins before the last forward pass has ended, each rank keeps all 8 micro-batches.
 # </details>
 #
 # ## The bubble, by formula and by simulation
 #
-# The last rank begins after $S - 1$ forwards, and after it has ended, the first one needs $S - 1$ backwards more. All else is work: $M$ forwards and backwards. So a rank idles for
+# The last rank can begin only after $S - 1$ forward passes, and after it has ended, the first rank needs $S - 1$ more backward passes. The rest of the step is
+# work, namely $M$ forward and backward passes. Therefore, a rank is idle for
 #
 # $$ \frac{S - 1}{M + S - 1} $$
 #
-# of the step: the **bubble**. (Some divide by the busy time instead: $(S - 1) / M$. Look which one a paper means.) A *simulation* needs no formula: each event begins when its rank is free and what
-# it needs is there. So it can do stages of any cost, and slow messages.
+# of the step, which is called the **bubble**. (Some papers divide by the busy time instead, which gives $(S - 1) / M$, so check which one a paper means.) A
+# *simulation* needs no formula. In it, each event begins as soon as its rank is free and its input is available, so it can also handle slow messages and stages
+# of different costs.
 
 # %%
 for m in (1, 4, 8, 16, 32):
@@ -168,12 +176,14 @@ for m in (1, 4, 8, 16, 32):
           f"with messages of a fifth of a forward {idle(slow):.3f}")
 
 # %% [markdown]
-# More micro-batches, less bubble. But they are smaller, and a small matrix product uses a processor less well; and GPipe keeps them all.
+# With more micro-batches the bubble is smaller. However, the micro-batches are smaller, too, and a small matrix product uses a processor less well. Moreover,
+# GPipe keeps all of them in memory.
 #
 # ## 1F1B keeps less
 #
-# A rank need not wait for the last forward: as soon as micro-batch 0 has been through all stages, its backward can begin. **1F1B** does just enough forwards ahead, $S - 1 - r$ on rank $r$; then
-# one forward and one backward in turn; then the backwards that are left.
+# A rank does not have to wait for the last forward pass, because the backward pass of micro-batch 0 can begin as soon as this micro-batch has passed through
+# all stages. **1F1B** runs just enough forward passes ahead, which are $S - 1 - r$ on rank $r$. After that, it alternates one forward and one backward pass,
+# and at the end it runs the backward passes that are left.
 
 # %%
 for rank, order in enumerate(one_f_one_b(4, 8)):
@@ -182,11 +192,12 @@ spans = play(one_f_one_b(4, 8), lambda event: {"F": 1, "B": 2}[event.kind])
 print("bubble", round(idle(spans), 3), "as GPipe's", round(bubble(4, 8), 3))
 
 # %% [markdown]
-# **Predict.** We run this order with the same functions. `dist.send` over gloo comes back only when the other side has received: a *rendezvous*. What happens?
+# **Predict.** We run this order with the same functions. Over gloo, `dist.send` returns only when the other side has received the message, which is called a
+# *rendezvous*. How does the step end?
 
 # %%
 predict("14-rendezvous",
-        "1F1B with sends that wait for their receiver: the step ends with ...",
+        "If sends wait for their receiver, a step of 1F1B ends with ...",
         ["the right gradients", "wrong gradients", "some ranks waiting for ever",
          "all ranks waiting for ever"])
 
@@ -210,11 +221,12 @@ settle("14-rendezvous", who_waits)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Rank 3 has done the first backward and wants to send its gradient. Rank 2 wants to send the next activation. Each waits until the other one receives. Ranks 0 and 1 wait behind them: every rank stands in
-# a send. The tag in the report is the micro-batch (0 is not printed). In GPipe everybody sends in one direction at a time, so no circle can come about.
+# Rank 3 has finished the first backward pass and wants to send its gradient, while rank 2 wants to send the next activation. Each of them waits until the other
+# one receives, and ranks 0 and 1 wait behind them, so every rank is inside a send. The tag in the report is the number of the micro-batch (0 is not printed).
+# Under GPipe, all ranks send in one direction at a time, so no such circle can arise.
 # </details>
 #
-# A simulation finds that without running anything: with `blocking=True` its sends are rendezvous.
+# A simulation finds this deadlock without running any ranks. With `blocking=True`, its sends are rendezvous.
 
 # %%
 from manyhands.simulate.pipeline import Stuck
@@ -225,8 +237,10 @@ except Stuck as stuck:
     print(stuck)
 
 # %% [markdown]
-# The cure: `dist.isend` does not wait. What it returns keeps the tensor, and must be waited for before the step ends; `run` does that. (Over gloo `is_completed()` is true only after `wait()`, and that `run` calls at the
-# end of a step: its messages leave the list at the first send of the next step. To save their memory, wait for an activation's when its gradient has come: then it has arrived.) The cluster has healed itself.
+# The remedy is `dist.isend`, which does not wait. It returns a work handle, which keeps the tensor and must be waited for before the step ends, and `run` does
+# that. (Over gloo, `is_completed()` is true only after `wait()`, which `run` calls at the end of a step. The messages therefore leave the list at the first
+# send of the next step. To free their memory earlier, wait for the handle of an activation when its gradient has arrived, because the activation must have
+# arrived, too.) The cluster has already healed itself.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -241,18 +255,19 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
       f"kept {most} micro-batches")
 
 # %% [markdown]
-# The same gradients in the same time, and rank $r$ keeps $\min(M, S - r)$ micro-batches, however many there are.
+# The gradients and the time are the same as with GPipe, but rank $r$ now keeps only $\min(M, S - r)$ micro-batches, so at most $S$ of them.
 
 # %% [markdown]
-# > **On GPUs.** NCCL has no tags: the i-th send to a rank meets its i-th receive. Two neighbours that send to each other can hang even with `isend`: Megatron-LM and
-# > `torch.distributed.pipelining` start a send and a receive together, by `dist.batch_isend_irecv`. Messages run on streams of their own, beside the computing,
-# > so a clock in Python shows launches, until `torch.cuda.synchronize()`. Stages on different nodes are the usual choice: a border moves little (Narayanan et al. 2021).
+# > **On GPUs.** NCCL has no tags, so the i-th send to a rank matches its i-th receive. Two neighbours that send to each other can hang even with `isend`. For this reason, Megatron-LM and
+# > `torch.distributed.pipelining` start a send and a receive together, with `dist.batch_isend_irecv`. Messages run on separate streams next to the computation,
+# > so a clock in Python measures only launches unless you call `torch.cuda.synchronize()`. Stages are usually placed on different nodes, because little data crosses a border (Narayanan et al. 2021).
 
 # %% [markdown]
 # ## Measured, on any machine
 #
-# Four ranks that compute on two cores disturb each other. So the computing here is emulated: a `StageClock` around a stage adds 50 ms to its forward and 100 ms to its backward by *sleeping*, which needs no core; outputs and
-# gradients stay as they are. It notes when each pass begins and ends, and what backward still needs.
+# Four ranks that compute on two cores slow each other down. For this reason, we emulate the computation. A `StageClock` around a stage adds 50 ms to its
+# forward pass and 100 ms to its backward pass by *sleeping*, which needs no core, while outputs and gradients stay the same. The clock also records when each
+# pass begins and ends, and how much memory is kept for the backward pass.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -261,11 +276,11 @@ import gc
 from manyhands.ledger.stage_clock import StageClock
 
 def timed(step, clocks, order, repeats=3):
-    """For each of some steps what this rank's stages, {number: clock}, have noted:
-    (spans, changes of memory)."""
+    """Return what the clocks of this rank's stages, {number: clock}, have recorded in
+    each of the steps, as (spans, changes of memory)."""
     found = []
-    for repeat in range(repeats + 1):  # the first one makes connections, and is not kept
-        gc.collect()  # what the step before has left in circles of references
+    for repeat in range(repeats + 1):  # the first one connects the ranks and is not kept
+        gc.collect()  # free reference cycles that the step before has left
         for clock in clocks.values():
             clock.forward_s = 0.05 / len(clocks) if repeat else 0
             clock.backward_s = 2 * clock.forward_s
@@ -300,19 +315,22 @@ for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
           f"measured {bubble_of(spans):.3f}")
 
 # %% [markdown]
-# What is left between formula and measurement are the messages, and whoever else uses this machine.
+# The difference between formula and measurement comes from the messages and from other programs on this machine.
 #
 # ## Recomputation
 #
-# Backward needs what the layers inside a stage have computed. It can be computed anew: keep only the stage's *input*, and run its forward once more when its backward begins (`torch.utils.checkpoint`; the random
-# numbers of dropout are put back to what they were).
+# A backward pass needs what the layers inside a stage have computed. Instead of keeping these results, a stage can keep only its *input* and run its forward
+# pass once more when its backward pass begins. In PyTorch, `torch.utils.checkpoint` does this, and it restores the random state, so that dropout draws the same
+# numbers again.
 #
-# **Predict.** A stage keeps its input and two outputs for each micro-batch. What part of the memory is saved, and how much longer is a step, if a backward takes two forwards?
+# **Predict.** A stage keeps its input and two outputs for each micro-batch. What fraction of this memory does recomputation save, and by what factor does a
+# step become longer if a backward pass takes as long as two forward passes?
 
 # %%
-predict("14-saved", "Which part of what is kept does recomputation save? Like 1/2, or 0.5",
+predict("14-saved",
+        "What fraction of the kept memory does recomputation save (1/2 or 0.5)?",
         within=0.02)
-predict("14-longer", "A step with recomputation is how many times as long?",
+predict("14-longer", "By what factor does recomputation lengthen a step?",
         unit="times", within=0.02)
 
 # %%
@@ -350,12 +368,15 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# One of three tensors is kept, which is a third. With more layers in a stage it is far less. The step takes a third more time because forward, backward and forward again are 4 instead of 3. The bubble, a *part* of the step, does
-# not change. While a backward runs, the activations of *one* micro-batch exist again; the number above does not count them.
+# Only one of the three tensors is kept, which is a third, and with more layers in a stage the fraction is far smaller. The step takes a third longer, because a
+# forward pass, a backward pass and a second forward pass take 4 units of time instead of 3. The bubble does not change, since it is a *fraction* of the step.
+# While a backward pass runs, the activations of *one* micro-batch exist again, but the number above does not count them.
 # </details>
 #
-# This is *full* recomputation, which GPipe always does. A transformer need not pay that price, since *selective* recomputation repeats only what needs much memory and little computing. We try it on a block of the course's small GPT. A *policy* decides for each
-# operation, and ours keeps the results of the linear layers. Backward then computes the scores and the softmax of attention, the norms and gelu once more.
+# This is *full* recomputation, which GPipe always uses. A transformer does not have to pay this price, since *selective* recomputation repeats only the
+# operations that need much memory and little computation. We try it on a block of the course's small GPT. A *policy* decides for each operation whether its
+# result is kept, and ours keeps the results of the linear layers. The backward pass then computes the scores and the softmax of attention, the norms and gelu
+# once more.
 
 # %%
 import functools
@@ -395,13 +416,15 @@ for name, way in {"plain": block, "full": full, "selective": selective}.items():
           f"products x {products[name] / products['plain']:.2f}, same gradients: {same}")
 
 # %% [markdown]
-# Full recomputation adds less than a third here because PyTorch stops as soon as backward has all that it needs, so the last layer is not repeated. Korthikanti et al. (2022) report that selective recomputation, together with sequence parallelism (unit 15), needs a fifth of the
-# memory for activations and saves over 90 % of the extra time. FlashAttention always computes the scores again in backward.
+# Full recomputation adds less than a third here because PyTorch stops as soon as the backward pass has all that it needs, so the last layer is not repeated.
+# Korthikanti et al. (2022) report that selective recomputation, together with sequence parallelism (unit 15), needs a fifth of the memory for activations and
+# saves over 90 % of the extra time. FlashAttention always recomputes the scores in the backward pass.
 #
 # ## The first and the last stage
 #
-# The first stage of a language model also has the embedding, and the last one has the head. Both are matrices of words times width. The embedding only looks up rows, so it takes memory but hardly any time. The head multiplies every place by its whole matrix. We compare it with a
-# block by the number of weights, since each weight takes part in one multiplication for each place. (This leaves out the scores of attention.)
+# The first stage of a language model also has the embedding, and the last one has the head. Both are matrices of words times width. The embedding only looks up
+# rows, so it takes memory but hardly any time, whereas the head multiplies every position by its whole matrix. We compare the head with a block by the number
+# of weights, since each weight takes part in one multiplication for each position. (This leaves out the scores of attention.)
 
 # %%
 width, hidden, keys, words = 4096, 14336, 1024, 128256  # of Llama 3 8B, with 32 blocks
@@ -420,12 +443,15 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
           f"{finish_s(spans):.0f} forwards of a block, bubble {idle(spans):.3f}")
 
 # %% [markdown]
-# In the 405B model of Llama 3 the head costs only two thirds of a block, and its last stage has one block less than the others (Grattafiori et al. 2024). Its first stage has one block less, too, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
+# In the 405B model of Llama 3, the head costs only two thirds of a block, and the last stage has one block less than the others (Grattafiori et al. 2024). The
+# first stage also has one block less, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
 #
-# Many models use *one* matrix as embedding and as head (*tied weights*, Press and Wolf 2017). In a pipeline it exists twice, and each of the two stages finds only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get
-# such a matrix at both ends.
+# Many models use *one* matrix both as the embedding and as the head (*tied weights*, Press and Wolf 2017). A pipeline has two copies of it, and each of the two
+# stages finds only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get such a matrix at both
+# ends.
 #
-# **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than this. What norm does the gradient of the network have afterwards?
+# **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls
+# `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than this. What is the norm of the network's gradient afterwards?
 
 # %%
 predict("14-norm",
@@ -447,7 +473,7 @@ class Times(nn.Module):
 torch.manual_seed(1)
 matrix = nn.Parameter(torch.randn(64, 64).double() / 8)
 network = [Times(matrix), *layers, Times(matrix, transposed=True)]
-alone = nn.Sequential(*copy.deepcopy(network))  # it has one matrix, too
+alone = nn.Sequential(*copy.deepcopy(network))  # deepcopy keeps the matrix shared
 mse_loss(alone(x), y).backward()
 
 def norm(gradients):
@@ -489,13 +515,16 @@ settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The norm of each stage's gradient is 0.01 at most, so the norm of all four parts together is $\sqrt 4 \times 0.01$ at most. It is a little smaller here because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has
-# multiplied by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Add up the squares of all stages with an all-reduce, and let every stage clip by the root of the sum.
+# The norm of each stage's gradient is at most 0.01, so the norm of all four parts together is at most $\sqrt 4 \times 0.01$. It is a little smaller here
+# because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has multiplied by a
+# different factor, so the direction has changed, and the two copies of the matrix drift apart. Instead, add up the squares of all stages with an all-reduce,
+# and let every stage clip by the root of the sum.
 # </details>
 #
 # ## Batch norm sees micro-batches
 #
-# All that looks at a whole batch changes. Batch norm takes mean and variance of what it is given: of 4 rows here, not of 32.
+# Every layer that looks at a whole batch behaves differently in a pipeline. Batch norm, for example, computes the mean and the variance of the rows that it
+# receives, which are 4 rows here instead of 32.
 
 # %%
 # %%px --ranks 0
@@ -506,11 +535,12 @@ print(f"outputs differ by up to {apart:.2f}; running mean: {means:.2f};",
       f"updates {one.num_batches_tracked.item()} and {many.num_batches_tracked.item()}")
 
 # %% [markdown]
-# It is another network, as under data parallelism (unit 01). Layer norm and group norm look at one row at a time, and do not mind.
+# The result is a different network, just as under data parallelism (unit 01). Layer norm and group norm look at one row at a time, so they are not affected.
 #
 # ## torch.distributed.pipelining
 #
-# PyTorch has all of this. `pipeline()` cuts a module where you say, by tracing it with one micro-batch; parameters keep their names.
+# PyTorch provides all of this. The function `pipeline()` traces a module with one micro-batch and cuts it where you specify, and the parameters keep their
+# names.
 
 # %%
 # %%px --ranks 0
@@ -519,7 +549,7 @@ import warnings
 from torch.distributed.pipelining import SplitPoint, pipeline
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)  # of torch's own tracing
+    warnings.simplefilter("ignore", FutureWarning)  # from torch's own tracing
     pipe = pipeline(nn.Sequential(*copy.deepcopy(layers)), mb_args=(xs[0],),
                     split_spec={name: SplitPoint.BEGINNING for name in "246"})
 named = [pipe.get_stage_module(s).named_parameters() for s in range(4)]
@@ -527,14 +557,14 @@ print(pipe.num_stages, "stages;",
       *[[name for name, _ in pairs if "weight" in name] for pairs in named])
 
 # %% [markdown]
-# Or you cut by hand, and make `PipelineStage`s. Some schedules want several stages on each rank, eight in all here:
+# Alternatively, you can cut by hand and create `PipelineStage` objects. Some schedules want several stages on each rank, which makes eight in all here.
 #
 # | schedule | stages on a rank | idea |
 # |---|---|---|
 # | GPipe, 1F1B | one | as above |
 # | LoopedBFS, Interleaved1F1B | r and r + 4 | each stage is half as long, so the pipeline fills in half the time: $\frac{S - 1}{v M + S - 1}$ with $v$ stages on each rank, for $M$ a multiple of $S$ |
-# | InterleavedZeroBubble | r and r + 4 | backward in two parts: **I**, the gradient of the input, which somebody waits for, and **W**, those of the weights, which can wait, and fill the bubble |
-# | ZBVZeroBubble, DualPipeV | r and 7 - r: a V | the first rank has the last stage too |
+# | InterleavedZeroBubble | r and r + 4 | backward in two parts: **I**, the gradient of the input, for which another rank waits, and **W**, the gradients of the weights, which can wait and fill the bubble |
+# | ZBVZeroBubble, DualPipeV | r and 7 - r, a V | the first rank also has the last stage |
 
 # %% tags=["setup"]
 # %%px --setup
@@ -549,8 +579,8 @@ schedules = {"GPipe": (pp.ScheduleGPipe, [rank]), "1F1B": (pp.Schedule1F1B, [ran
              "DualPipeV": (pp.ScheduleDualPipeV, vee)}
 
 def build(name):
-    """The schedule, a function that does one step, and the clocks of this rank's stages
-    by number."""
+    """Return the schedule, a function that runs one step, and the clocks of this rank's
+    stages by number."""
     kind, mine = schedules[name]
     per = 2 // len(mine)  # layers in a stage
     blocks = {s: copy.deepcopy(layers[s * per:(s + 1) * per]) for s in mine}
@@ -576,7 +606,8 @@ for name in schedules:
 print("as one process to 1e-15:", *[name for name in schedules if apart[name] < 1e-15])
 
 # %% [markdown]
-# Same gradients from all seven. A schedule can print its order: in `3F1` stage 3 does the forward of micro-batch 1; `None` is a pause.
+# All seven schedules give the same gradients. A schedule can also print its order. In the output, `3F1` means that stage 3 runs the forward pass of micro-batch
+# 1, and `None` is a pause.
 
 # %%
 printed = cluster.pull("printed")[0]
@@ -585,8 +616,10 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
     print(f"{name}, rank 3:", " ".join(actions))
 
 # %% [markdown]
-# We read these orders, let the simulator play them, and draw them. A stage is half as long here where a rank has two. (In torch 2.15 the order that Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one,
-# so we take ours.) The simulation hides no messages, so it cannot show what DualPipeV is made for. It runs the forward of one micro-batch next to the backward of another, so that each hides the messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
+# We read these orders, let the simulator play them, and draw them. Where a rank has two stages, each of them is half as long. (In torch 2.15 the order that
+# Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one, so we use our own order.) The simulation hides no messages, so it
+# cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch next to the backward pass of another, so that each hides the
+# messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
 from manyhands.simulate.pipeline import alive, read_orders
@@ -595,8 +628,8 @@ orders = {name: one_f_one_b(4, 8) if name == "1F1B" else read_orders(order)
           for name, order in printed.items()}
 
 def ms(event, chunks):
-    """A forward takes 50 ms, a backward 100 ms for a rank's stages together; the first
-    stage has no input to find a gradient for."""
+    """Return the time of an event. For all stages of a rank together, a forward pass takes
+    50 ms and a backward pass 100 ms. The first stage needs no gradient of its input."""
     first = event.stage == 0
     parts = {"F": 50, "B": 100, "I": 0 if first else 50, "W": 100 if first else 50}
     return parts[event.kind] / chunks
@@ -615,12 +648,13 @@ gantt({name: (simulated[name], None) for name in ("LoopedBFS", "DualPipeV")},
 # %% [markdown]
 # ## Four schedules, measured
 #
-# **Predict.** Which of GPipe, 1F1B, Interleaved1F1B and ZBVZeroBubble has the smallest bubble, and which keeps the most?
+# **Predict.** Which of GPipe, 1F1B, Interleaved1F1B and ZBVZeroBubble has the smallest bubble when we measure it, and under which of them does a rank keep the
+# most memory?
 
 # %%
-predict("14-smallest", "Measured, with messages: which one has the smallest bubble?",
+predict("14-smallest", "Measured with messages, which schedule has the smallest bubble?",
         ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"])
-predict("14-most", "In which one does a rank keep the most?",
+predict("14-most", "Under which schedule does a rank keep the most memory?",
         ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"])
 
 # %% tags=["measured"]
@@ -653,21 +687,24 @@ settle("14-most", lambda: max(measured, key=most_kept))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Time goes to the right, a row for each rank, a box for each pass with the number of its micro-batch. GPipe and 1F1B have the same bubble, at other places; 1F1B's curves are low, and lower
-# on later ranks. Interleaved1F1B fills its pipeline in half the time: the bubble falls from 0.27 to 0.16 by formula; more than twice as many messages stand on the way (7 borders in place of 3), and it keeps more. ZBVZeroBubble
-# puts W into the gaps, and keeps two thirds of what GPipe does, on every rank: eight passes of half a stage, and what I has used is freed by W at the earliest. Each message costs something, so the schedules with more of them, and with shorter passes, miss their
-# simulation by more; on a busy machine they lose what they had gained.
+# Time goes to the right. Each rank has a row, and each pass is a box with the number of its micro-batch. GPipe and 1F1B have the same bubble in different
+# places, but the memory curves of 1F1B are low, and they are lower on later ranks. Interleaved1F1B fills its pipeline in half the time, so by the formula its
+# bubble falls from 0.27 to 0.16. However, more than twice as many messages are under way (7 borders instead of 3), and it keeps more. ZBVZeroBubble puts W into
+# the gaps. On every rank it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and what I has used is freed by W at the
+# earliest. Since each message costs something, the schedules with more messages and shorter passes miss their simulation by more, and on a busy machine they
+# lose what they had gained.
 # </details>
 #
 # ## The trap: shapes by trial
 #
-# A `PipelineStage` that does not know its shapes finds them in its first step, by running the stage once more, the first one on a micro-batch and all others on memory that nothing has filled. PyTorch then puts back the random numbers of dropout, and from 2.15 on also the buffers,
-# such as the statistics of batch norm (with 2.13, batch norm counted the trial). It cannot put back what `forward` has written into an attribute.
+# A `PipelineStage` that does not know its shapes finds them in its first step by running the stage once more. The first stage runs on a micro-batch, and all
+# others run on uninitialised memory. PyTorch then restores the random numbers of dropout, and from 2.15 on also the buffers, such as the statistics of batch
+# norm (with 2.13, batch norm counted the trial). However, it cannot restore what `forward` has written into an attribute.
 #
 # **Predict.** A stage counts the calls of its `forward` in an attribute. How many calls does it count in one step with eight micro-batches?
 
 # %%
-predict("14-seen", "8 micro-batches in one step: how many calls does a stage count?",
+predict("14-seen", "How many calls does a stage count in one step with 8 micro-batches?",
         unit="calls")
 
 # %%
@@ -698,22 +735,28 @@ print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
-# The ninth call was the trial. Whatever it has written outside of buffers stays, for example a counter or a moving average that is kept as an attribute, and on all stages but the first its input can be anything, infinity too. If your stage keeps such a state, give the shapes, as above: on the `meta` device a tensor has a shape and no numbers.
-# (Without `requires_grad` the stages would send no gradients.)
+# The ninth call was the trial. Whatever it has written outside of buffers remains, for example a counter or a moving average that is kept as an attribute, and
+# on all stages but the first its input can be anything, even infinity. If your stage keeps such a state, give the shapes, as above, with tensors on the `meta`
+# device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
 #
 # ## When, and what it costs
 #
-# **Use a pipeline** when the network does not fit on one device, and the links between devices are slow: only activations at the borders travel, $2 M (S - 1)$ messages a step. It needs many micro-batches, several times the number of
-# stages, and layers that can be cut into blocks of equal cost.
+# **Use a pipeline** when the network does not fit on one device and the links between devices are slow, because only the activations at the borders and their
+# gradients travel, in $2 M (S - 1)$ messages per step. A pipeline needs several times as many micro-batches as stages, and layers that can be cut into blocks
+# of equal cost.
 #
-# **Do not** where a batch is small, or where one layer is too large for a device (units 13 and 15).
+# **Do not use it** if the batch is small, or if a single layer is too large for a device (units 13 and 15).
 #
-# **What it costs:** the bubble; the memory of the micro-batches under way; a network that must be a chain of blocks, or be made one; and batch norm.
+# **What it costs** is the bubble and the memory of the micro-batches under way. In addition, the network must be a chain of blocks or be turned into one, and
+# batch norm changes.
 #
-# **The most common mistakes.** The loss is not divided by the number of micro-batches, or all micro-batches have the same weight although their numbers of rows differ. A send waits for a receiver that is sending, too. Each stage clips its gradients by its own norm, or tied weights are
-# not summed. The optimiser steps between micro-batches, so that a forward and its backward have different weights. (PipeDream of 2019 did so on purpose, and kept old weights for it.)
+# **The most common mistakes.** The loss is not divided by the number of micro-batches, or all micro-batches have the same weight although their numbers of rows
+# differ. A send waits for a receiver that is also sending. Each stage clips its gradients by its own norm, or tied weights are not summed. The optimiser steps
+# between micro-batches, so that a forward pass and its backward pass use different weights. (PipeDream, in 2019, did so on purpose and kept old weights for
+# it.)
 #
-# Bad numbers are refused: Schedule1F1B wants at least as many micro-batches as stages, a batch whose rows do not divide fails in the middle of a step.
+# PyTorch rejects numbers that do not fit. Schedule1F1B needs at least as many micro-batches as stages, and a batch whose rows cannot be divided evenly fails in
+# the middle of a step.
 
 # %%
 # %%px --ranks 3
@@ -724,24 +767,30 @@ except ValueError as error:
     print(error)
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *Cut* so that the dearest stage is as cheap as can be. Without micro-batches $S - 1$ of $S$ ranks wait.
-# * *GPipe and 1F1B* have the same gradients and the same bubble. 1F1B's neighbours send to each other at once, so it needs `isend`.
-# * *The bubble* is $(S - 1) / (v M + S - 1)$ of the step; the simulation agrees, and the clock nearly.
-# * *Memory:* GPipe keeps $M$ micro-batches, 1F1B $\min(M, S - r)$. Full recomputation keeps inputs only, for a third more time, and selective recomputation costs far less.
-# * *The ends* of a language model have additional work or memory: the head costs time, and the embedding costs memory. The gradients of tied weights are summed over both ends, and a gradient's norm is summed over all stages.
-# * *torch.distributed.pipelining* prints its orders. Give it shapes, or batch norm sees one micro-batch too many.
+# * Cut the network so that the most expensive stage is as cheap as possible. Without micro-batches, $S - 1$ of $S$ ranks wait at any time.
+# * GPipe and 1F1B have the same gradients and the same bubble. Under 1F1B, neighbours send to each other at the same time, so it needs `isend`.
+# * The bubble is $(S - 1) / (v M + S - 1)$ of the step. The simulation agrees exactly, and the measurement agrees nearly.
+# * GPipe keeps $M$ micro-batches, whereas 1F1B keeps $\min(M, S - r)$. Full recomputation keeps only inputs and takes a third more time, while selective
+#   recomputation costs far less.
+# * At the ends of a language model, the head costs time and the embedding costs memory. The gradients of tied weights are summed over both ends, and a
+#   gradient's norm is summed over all stages.
+# * The schedules of `torch.distributed.pipelining` can print their orders. Give each stage its shapes, because otherwise a trial run calls its `forward` once
+#   too often.
 #
-# **Now the lab:** write all of this, and choose the cheapest plan. Then unit 15 cuts inside the layers.
+# **Now the lab:** write all of this, and choose the cheapest plan. After that, unit 15 cuts inside the layers.
 #
-# **References.** Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). D. Narayanan et al. 2019, *PipeDream*, SOSP; 2021, *Memory-Efficient Pipeline-Parallel DNN Training*,
-# [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (interleaved, the other
-# bubble). P. Qi et al. 2023, *Zero Bubble Pipeline Parallelism*, [arXiv 2401.10241](https://arxiv.org/abs/2401.10241); 2024, *Pipeline Parallelism with Controllable Memory*, [arXiv
-# 2405.15362](https://arxiv.org/abs/2405.15362) (V-shaped). T. Chen et al. 2016, *Training Deep Nets with Sublinear Memory Cost*, [arXiv 1604.06174](https://arxiv.org/abs/1604.06174). V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*,
-# [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. O. Press, L. Wolf 2017, *Using the Output Embedding to Improve Language Models*,
-# [arXiv 1608.05859](https://arxiv.org/abs/1608.05859). DeepSeek-AI 2024, *DeepSeek-V3 Technical
-# Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437) (DualPipe). PyTorch, [Pipeline Parallelism](https://docs.pytorch.org/docs/stable/distributed.pipelining.html).
+# **References.** Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). D. Narayanan et al. 2019, *PipeDream*, SOSP; 2021,
+# *Memory-Efficient Pipeline-Parallel DNN Training*, [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training
+# on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (interleaved, the other bubble). P. Qi et al. 2023, *Zero Bubble
+# Pipeline Parallelism*, [arXiv 2401.10241](https://arxiv.org/abs/2401.10241); 2024, *Pipeline Parallelism with Controllable Memory*,
+# [arXiv 2405.15362](https://arxiv.org/abs/2405.15362) (V-shaped). T. Chen et al. 2016, *Training Deep Nets with Sublinear Memory Cost*,
+# [arXiv 1604.06174](https://arxiv.org/abs/1604.06174). V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*,
+# [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*,
+# [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. O. Press, L. Wolf 2017, *Using the Output Embedding to Improve Language Models*,
+# [arXiv 1608.05859](https://arxiv.org/abs/1608.05859). DeepSeek-AI 2024, *DeepSeek-V3 Technical Report*, [arXiv 2412.19437](https://arxiv.org/abs/2412.19437)
+# (DualPipe). PyTorch, [Pipeline Parallelism](https://docs.pytorch.org/docs/stable/distributed.pipelining.html).
 
 # %%
 cluster.stop()
