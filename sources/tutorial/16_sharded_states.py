@@ -1,21 +1,22 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Sharded states: ZeRO, FSDP
 #
-# Data parallelism keeps everything on every rank. Here each rank keeps a part, and still trains the same network. At the end you can
+# In data parallelism, every rank keeps the whole model and all optimiser states. In this unit each rank keeps only a part of them, and the ranks still train
+# the same network. At the end, you can
 #
-# * say what a rank holds, byte by byte, with and without sharding;
-# * write ZeRO's stages 1, 2 and 3 on all-gather and reduce-scatter, and foretell what each saves and sends;
-# * keep means, padding, clipping and bf16 right when gradients and weights are in parts;
-# * use `fully_shard`, also with replicas, micro-batches and a network that no rank makes whole, and explain what its options change in memory and in bytes;
+# * compute what a rank holds, byte by byte, with and without sharding.
+# * write ZeRO's stages 1, 2 and 3 with all-gather and reduce-scatter, and predict what each stage saves and sends.
+# * keep means, padding, clipping and bf16 correct when gradients and weights are split.
+# * use `fully_shard`, also with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
-# **Before:** units 01 (data parallelism by hand) and 04 (collectives), or what is in them. **Minutes:** 65. **Ranks:** 4.
+# **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that run again if the cluster must be
+# healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -36,22 +37,23 @@ from manyhands.ledger import Ledger
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatter accepts only CPU tensors
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 rank, ranks = dist.get_rank(), dist.get_world_size()
-with Ledger(memory=True):  # from here on memory that is freed goes back at once
+with Ledger(memory=True):  # from here on, freed memory is returned immediately
     torch.ones(1, device=device)
 
 # %% [markdown]
 # ## What a rank holds
 #
-# For each weight a rank of data parallelism (unit 01, unit 06) holds the weight, its gradient, and what the optimiser keeps. Adam keeps two moments. In **mixed precision** weights and gradients
-# have 2 bytes, and the optimiser works on its own copy of the weights in float32, the **master weights**, with both moments in float32 too.
+# For each weight, a rank of data parallelism (units 01 and 06) holds the weight itself, its gradient and the optimiser's state, which consists of two moments
+# in Adam. In **mixed precision**, weights and gradients take 2 bytes each. The optimiser, however, works on a separate copy of the weights in float32, the
+# **master weights**, and both moments are also in float32.
 #
-# **Predict.** How many bytes is that for each weight?
+# **Predict.** How many bytes does a rank hold for each weight in mixed precision with Adam?
 
 # %%
-predict("16-bytes", "Adam, mixed precision: how many bytes does a rank hold for a weight?",
+predict("16-bytes", "How many bytes does a rank hold for a weight (Adam, mixed precision)?",
         unit="bytes")
 
 # %%
@@ -65,13 +67,14 @@ print(f"weights {one.weights} + gradients {one.gradients} + optimiser {one.optim
 settle("16-bytes", lambda: one.total)
 
 # %% [markdown]
-# A network of 7.5 billion weights needs 120 GB on each of 64 GPUs, before the first activation: 64 times the same 120 GB. **ZeRO** (Rajbhandari et al. 2020) gives each rank a **shard**, one $p$-th, of
+# A network of 7.5 billion weights needs 120 GB on each of 64 GPUs even before the first activation is stored, and all 64 GPUs hold the same 120 GB. **ZeRO**
+# (Rajbhandari et al. 2020) gives each rank only a **shard**, which is one $p$-th, of
 #
-# * stage 1: what the optimiser keeps;
-# * stage 2: the gradients too;
-# * stage 3: the weights too.
+# * the optimiser states in stage 1,
+# * also the gradients in stage 2,
+# * and also the weights in stage 3.
 #
-# $\psi$ is the size of the weights. What a rank sends in a step is given in it.
+# We write $\psi$ for the size of the weights and give the bytes that a rank sends in a step as a multiple of it.
 
 # %%
 psi = 7_500_000_000
@@ -82,14 +85,16 @@ for stage in range(4):
           f"{held.optimizer / 1e9:5.1f} = {held.total / 1e9:6.1f} GB; sent {sent:.2f} psi")
 
 # %% [markdown]
-# This is figure 1 of the paper. The last stage divides everything by 64, for half as much traffic again. The rest of this unit says why, and measures it.
+# This is figure 1 of the paper. The last stage divides everything by 64 and sends half as much again. The rest of this unit explains these numbers and measures
+# them.
 #
 # ## Flat, padded, cut
 #
-# A shard is one $p$-th of the numbers, and a cut may fall anywhere in a row. So a tensor is laid out as one vector, a **flat parameter**, with zeros behind it until it can be cut into $p$ equal parts. Two collectives do the rest:
-# an **all-gather** makes the whole of the shards, a **reduce-scatter** adds up whole vectors and leaves each rank its shard of the sum. One after the other they are an all-reduce (unit 04).
+# A shard is one $p$-th of the numbers, so a cut may fall in the middle of a row. For this reason, a tensor is stored as one vector, a **flat parameter**, which
+# is padded with zeros until it can be split into $p$ equal parts. Two collectives do the rest. An **all-gather** assembles the whole vector from the shards,
+# and a **reduce-scatter** adds up whole vectors and leaves each rank its shard of the sum. One after the other, they form an all-reduce (unit 04).
 #
-# PyTorch 2.13 renamed the two functions. In older versions they are `all_gather_into_tensor` and `reduce_scatter_tensor`.
+# PyTorch 2.13 renamed the two functions. In older versions they are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -105,7 +110,7 @@ def gather(shard):
     return whole
 
 def reduce_scatter(vector):
-    """This rank's shard of the mean over ranks."""
+    """Return this rank's shard of the mean over all ranks."""
     shard = vector.new_empty(len(vector) // ranks)
     dist.reduce_scatter_single(shard, vector)
     return shard.div_(ranks)
@@ -117,7 +122,8 @@ print("shard", shard_of(flat(ten)).tolist(), "of the mean of r times it:",
       reduce_scatter(rank * flat(ten)).tolist())
 
 # %% [markdown]
-# The job: 16 equal layers in float64, 32 MiB of weights; a side of 511, so that padding is needed. A step takes 16 rows, four on each rank. `right` is what one process has after two steps with Adam.
+# We train a network of 16 equal layers in float64, whose weights take 32 MiB. Each layer has 511 inputs and outputs, so that padding is needed. A step takes 16
+# rows, four on each rank. `right` holds the weights that a single process computes in two steps with Adam.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -142,7 +148,7 @@ def backward(net, step, part=rank, parts=ranks, dtype=torch.float64):
     mse_loss(net(x), y).backward()
 
 # %% [markdown]
-# **Stage 0** is data parallelism: whole gradients are averaged, and every rank does the same step of the optimiser.
+# **Stage 0** is data parallelism. The ranks average whole gradients, and every rank then takes the same optimiser step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -160,13 +166,14 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times: the network alone, with one backward, and with two whole steps. The ledger tells how far each block makes this process grow: on the CPU by the Linux kernel's count, on a GPU by PyTorch's.
+# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports how far each block makes this
+# process grow. On the CPU it uses the count of the Linux kernel, and on a GPU the count of PyTorch.
 
 # %% tags=["setup"]
 # %%px --setup
 def measure(make):
-    """Peaks of memory (psi) of the network, with a backward, with two steps; what a step
-    sends (psi); how far the weights are from those of one process."""
+    """Return three peaks of memory in psi (the network, with a backward pass, with two
+    steps), the psi that a step sends, and the distance to a single process's weights."""
     peaks = []
     for work in ("network", "backward", "steps"):
         gc.collect()
@@ -207,20 +214,26 @@ found["stage 0"] = measure(replicated)
 show("stage 0")
 
 # %% [markdown]
-# $2 (p-1)/p$ for a ring all-reduce on $p$ ranks: 1.5 on four.
+# A ring all-reduce on $p$ ranks sends $2 (p-1)/p$ times the weights, which is 1.5 on four ranks.
 #
 # ## Stage 1: the optimiser in shards
 #
-# After backward each rank needs only its shard of the mean gradient: a reduce-scatter. It makes Adam's step for its shard of the weights, with its shard of the moments. Then an all-gather brings the new weights to everybody.
+# After the backward pass, each rank needs only its shard of the mean gradient, which a reduce-scatter provides. The rank takes Adam's step for its shard of the
+# weights, with its shard of the moments. An all-gather then brings the new weights to all ranks.
 #
-# Adam works number by number, so it does not matter where a vector is cut. (LARS and LAMB of unit 17 need the norm of a whole layer; they would have to ask the others.)
+# <details><summary>Does it matter where a vector is cut?</summary>
 #
-# **Stage 2** is the same code. Only the moment is another: a **hook** runs as soon as autograd has put a weight's gradient together, hands it over, and frees it.
+# Since Adam treats every number separately, it does not matter where a vector is cut. In contrast, LARS and LAMB (unit 17) need the norm of a whole layer, so
+# their ranks would have to communicate.
+# </details>
+#
+# **Stage 2** uses the same code at a different moment. A **hook** runs as soon as autograd has accumulated the gradient of a weight. It reduce-scatters this
+# gradient and frees it.
 
 # %% tags=["setup"]
 # %%px --setup
 class Flat:
-    """A layer's weight in a flat vector; `shard` is this rank's part of the same memory."""
+    """Keeps a layer's weight in a flat vector, of which `shard` is this rank's part."""
     def __init__(self, weight):
         self.weight, self.vector = weight, flat(weight)
         weight.data = self.vector[:weight.numel()].view_as(weight)
@@ -250,12 +263,13 @@ def zero(stage):
     return net, step
 
 # %% [markdown]
-# **Predict.** All in one type, a rank holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. What is left of these $4 \psi$ on four ranks, and what does it cost?
+# **Predict.** If everything has the same type, a rank of stage 0 holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. How much of these $4
+# \psi$ does a rank still hold in stage 1 on four ranks? And does stage 2 send less than stages 0 and 1, as much, or more?
 
 # %%
-predict("16-one", "Stage 1 on four ranks: of 4 psi a rank still holds about ...",
+predict("16-one", "How much of 4 psi does each of four ranks hold in stage 1?",
         ["1 psi", "1.75 psi", "2.5 psi", "3.5 psi"])
-predict("16-two", "What does a rank send in stage 2, compared with stages 0 and 1?",
+predict("16-two", "How much does a rank send in stage 2, compared with stages 0 and 1?",
         ["less", "as much", "more"])
 
 # %%
@@ -281,15 +295,17 @@ settle("16-two", lambda: compared("stage 2", "stage 0"))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A ring all-reduce *is* a reduce-scatter and an all-gather. Stage 0 gathers gradients, stages 1 and 2 gather weights, of the same size. So all three send $2 (p-1)/p \; \psi$.
-# Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$, and the layer at work.
+# A ring all-reduce *is* a reduce-scatter followed by an all-gather. Stage 0 gathers gradients, whereas stages 1 and 2 gather weights of the same size, so all
+# three send $2 (p-1)/p \; \psi$. Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$ and, for a moment, the gradient of the layer at work.
 # </details>
 #
-# Stages 1 and 2 cost nothing but code as long as a step has one batch. With several micro-batches, stage 2 hands over its gradients after *each* of them, and stage 1 only once.
+# As long as a step has one batch, stages 1 and 2 cost nothing but code. With several micro-batches, however, stage 2 reduce-scatters its gradients after *each*
+# of them, whereas stage 1 does so only once.
 #
 # ## Stage 3: gather, use, free
 #
-# Nobody keeps whole weights. A layer gathers its weight just before it is used, and frees it after that. Backward needs it once more. In unit 11's terms: the backward of an all-gather is a reduce-scatter.
+# In stage 3 no rank keeps whole weights. A layer gathers its weight just before it is used and frees it immediately afterwards. The backward pass needs the
+# weight again and gathers it a second time. In the terms of unit 11, the backward of an all-gather is a reduce-scatter.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -319,7 +335,7 @@ class Sharded(nn.Module):
         return GatherUseFree.apply(x, self.shard)
 
     @property
-    def weight(self):  # the whole one, for those who ask
+    def weight(self):  # the whole weight, gathered on request
         return square(gather(self.shard))
 
 def zero3():
@@ -333,10 +349,10 @@ def zero3():
     return net, step
 
 # %% [markdown]
-# **Predict.** What does a rank send in a step of stage 3?
+# **Predict.** How much does a rank send in a step of stage 3, as a multiple of what it sends in stage 0?
 
 # %%
-predict("16-three", "Stage 3, four ranks: how many times what stage 0 sends does it send?",
+predict("16-three", "By what factor does stage 3 send more than stage 0 on four ranks?",
         unit="times", within=0.02)
 
 # %%
@@ -354,10 +370,12 @@ settle("16-three", ratio)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Two all-gathers of the weights and one reduce-scatter of the gradients: $3 (p-1)/p \; \psi$ in place of $2 (p-1)/p \; \psi$. After the step nothing need be gathered: the next forward does it.
+# Two all-gathers of the weights and one reduce-scatter of the gradients send $3 (p-1)/p \; \psi$ instead of $2 (p-1)/p \; \psi$. Nothing needs to be gathered
+# after the step, because the next forward pass does it.
 # </details>
 #
-# Here is what was counted, on the rank that took most. What theory leaves out is the layer at work: whole for a moment, as weight, as gradient, and in gloo's hands.
+# The following table and chart show the rank that used most memory. The theory leaves out the layer at work, because its weight and its gradient are whole for
+# a moment, both in the process and in gloo's buffers.
 
 # %% tags=["measured"]
 from manyhands.plots.held_by_rank import stacked, table
@@ -373,19 +391,19 @@ print(table(measured, theory))
 stacked(measured, theory)
 
 # %% [markdown]
-# > **On GPUs.** NCCL's reduce-scatter takes `op=dist.ReduceOp.AVG` and divides by itself (gloo's in PyTorch 2.13 and 2.15 too). gloo makes a reduce-scatter of a whole all-reduce, so it really
-# > sends twice the bytes that the ledger's ring model says; NCCL does not. What is gathered for the next layer travels on a stream of its own while this one computes: the price of stage 3 is
-# > hidden where computing takes longer. Read the peak from `torch.cuda.max_memory_allocated()`.
+# > **On GPUs.** NCCL's reduce-scatter accepts `op=dist.ReduceOp.AVG` and then divides by itself (so does gloo's in PyTorch 2.13 and 2.15). gloo builds a reduce-scatter from a whole all-reduce,
+# > so it really sends twice the bytes of the ledger's ring model, whereas NCCL does not. The gather for the next layer runs on a separate stream while this layer computes, so the price of stage 3
+# > is hidden where computing takes longer. Read the peak from `torch.cuda.max_memory_allocated()`.
 
 # %% [markdown]
 # ## Four traps
 #
-# **Sum or mean.** A reduce-scatter adds up. The mean wants a division by $p$.
+# **Sum or mean.** A reduce-scatter adds up the gradients, so the mean needs a division by $p$.
 #
-# **Predict.** Somebody forgets it. How far does Adam's first step go?
+# **Predict.** Suppose that you forget the division on four ranks. How long is Adam's first step, compared with the correct one?
 
 # %%
-predict("16-sum", "Sum in place of mean, on four ranks: Adam's first step goes ...",
+predict("16-sum", "How far does Adam's first step go with the sum of four ranks?",
         ["4 times as far", "as far", "a quarter as far"])
 
 # %%
@@ -410,10 +428,12 @@ def how_far():
 settle("16-sum", how_far)
 
 # %% [markdown]
-# Adam divides by the gradient's own size, so the mistake hides, until somebody clips, decays in the old way (`weight_decay` of Adam, not AdamW), or takes SGD.
+# Adam divides by the size of the gradient itself, which hides the mistake. It shows only when you clip, use the old form of weight decay (`weight_decay` of
+# Adam, not of AdamW) or switch to SGD.
 #
-# **The norm for clipping.** `clip_grad_norm_` on shards sees one shard, so each rank scales by another number, and the parts no longer belong to one gradient. The squares must be added up over ranks.
-# **Padding** adds nothing as long as it is zero: `torch.empty` is not. And a *mean* over a padded vector divides by too many.
+# **The norm for clipping.** If `clip_grad_norm_` is called on shards, it sees only one shard. Each rank then scales by a different number, and the parts no
+# longer belong to one gradient. Therefore, the squares must be added up over the ranks. **Padding** adds nothing as long as it is zero, which `torch.empty`
+# does not guarantee. A *mean* over a padded vector also divides by too large a number.
 
 # %%
 # %%px
@@ -424,12 +444,12 @@ print(f"this shard's norm {shard.norm():.3f}, over ranks {squares.sqrt():.3f}, "
       f"of the whole {ten.norm():.3f}")
 
 # %% [markdown]
-# **Master weights.** bf16 keeps 8 significant bits of a number. A step that is too small for them is lost, every time.
+# **Master weights.** bf16 keeps 8 significant bits of a number. If a step is too small for them, it is lost every time.
 #
-# **Predict.** A weight of 1 in bf16 gets 100 steps of 0.001. What is it then?
+# **Predict.** You add 0.001 to a bf16 weight of 1 a hundred times. What is its value then?
 
 # %%
-predict("16-lost", "A bf16 weight of 1, 100 times 0.001 is added: what is it then?",
+predict("16-lost", "What is a bf16 weight of 1 after 0.001 was added 100 times?",
         within=0.005)
 
 # %%
@@ -447,12 +467,15 @@ if rank == 0:
 settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% [markdown]
-# So the shard of the optimiser stays in float32, and what is gathered is its copy in bf16: half the bytes too. Sharded, master weights are cheap: 4 bytes divided by $p$.
+# For this reason, the optimiser's shard stays in float32. The ranks gather only its copy in bf16, which also halves the bytes. When they are sharded, master
+# weights are cheap, since each rank holds only 4 bytes divided by $p$ for each weight.
 #
 # ## The library: FSDP2
 #
-# `fully_shard(module)` is stage 3 for the parameters of a module: it gathers them together before the module's forward and backward, and reduce-scatters their gradients. You call it on each block, then on the root, which takes what is left.
-# It averages over ranks by itself. Parameters become `DTensor`s, which know how they are cut. Not flat, as in FSDP's first version: along the first dimension. `clip_grad_norm_` asks them, and adds up over ranks.
+# `fully_shard(module)` applies stage 3 to the parameters of a module. It gathers them together before the module's forward and backward pass and
+# reduce-scatters their gradients. You call it on each block and then on the root, which takes the remaining parameters. `fully_shard` averages over the ranks
+# by itself. Parameters become `DTensor`s, which know how they are split. They are not flat, as in the first version of FSDP, but split along their first
+# dimension. `clip_grad_norm_` uses this knowledge and adds up the squares over the ranks.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -499,16 +522,17 @@ if rank == 0:
     print("norm as one process to 1e-5:", abs(norms[0] / norms[1] - 1) < 1e-5)
 
 # %% [markdown]
-# **Predict.** Each gather makes whole what belongs to one `fully_shard`. How does a rank's peak change if you call `fully_shard` on the root only?
+# **Predict.** Each gather assembles all parameters of one `fully_shard` call. How does a rank's peak change if you call `fully_shard` on the root only?
 #
-# If you give `fully_shard` a mesh of two dimensions, the first one holds replicas and the second one holds shards. Gradients are then reduce-scattered among the shards, and each shard of them is all-reduced over the
-# replicas. This is **HSDP**, *hybrid sharded data parallel*. Does a rank send more on 2 x 2 ranks than with FSDP on all four, because there is an all-reduce in addition?
+# If you give `fully_shard` a mesh of two dimensions, the first one holds replicas and the second one holds shards. Gradients are then reduce-scattered among
+# the shards, and each shard of them is all-reduced over the replicas. This is **HSDP**, *hybrid sharded data parallel*. Does a rank send more on 2 x 2 ranks
+# than with FSDP on all four, because there is an all-reduce in addition?
 
 # %%
-predict("16-root", "fully_shard on the root only: its peak, against each block's, is ...",
+predict("16-root", "How high is the peak with the root only, against each block?",
         ["lower", "about the same", "at least twice as high"])
-predict("16-hsdp", "FSDP2, 2 replicas of 2 shards: against 4 shards, a rank sends in a "
-        "step ...",
+predict("16-hsdp", "How much does a rank send with 2 replicas of 2 shards, against "
+        "4 shards?",
         ["less", "as much", "more"])
 
 # %% tags=["setup"]
@@ -533,13 +557,13 @@ def optimiser_of(name, net):
 # %% tags=["setup"]
 # %%px --setup
 def states_of(optimiser):
-    """What the optimiser keeps on this rank (psi): moments, not counts of steps."""
+    """Return the size of the optimiser's moments on this rank in psi, without step counts."""
     states = getattr(optimiser, "optim", optimiser).state.values()
     kept = [tensor for state in states for tensor in state.values() if tensor.dim()]
     return sum(getattr(t, "to_local", lambda: t)().nbytes for t in kept) / (psi / 2)
 
 def trained(name):
-    """The net after two steps; its peak and states; what was called and sent."""
+    """Train for two steps; return the net, its peak, its states, its calls and its bytes."""
     gc.collect()
     dist.barrier()
     with Ledger(memory=True) as whole:
@@ -565,7 +589,7 @@ def keep(name):
                 for weight, one in zip(weights, right))
     library[name] = *counted, apart
 
-trained("bf16, reduce fp32")  # once before it counts: it brings in libraries
+trained("bf16, reduce fp32")  # not counted, because the first run loads libraries
 for name in ("DDP", "DDP, ZeroRedundancy", "each block", "no reshard"):
     keep(name)
 
@@ -605,21 +629,29 @@ settle("16-hsdp", hsdp)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * *DDP* holds $5 \psi$, not 4: its buckets are a second copy of the gradients, until you pass `gradient_as_bucket_view=True`.
-# * *ZeroRedundancyOptimizer* distributes whole parameters, with their moments. It all-reduces gradients as DDP does and then broadcasts the new weights, so it sends 2.25, where ZeRO-1 needs 1.5. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank 0 saves.
-# * *Each block* is stage 3, with a few layers whole at a time. `full_tensor()` and a full state dict are all-gathers, so all ranks must call them, even if only rank 0 saves.
-# * *No reshard* (`reshard_after_forward=False`) keeps what forward has gathered until backward: one gather less. That is stage 2's traffic, and its memory.
-# * *Root only* has all weights, all gradients and a copy of these whole at once. (A root keeps its weights from forward to backward if you say nothing.)
-# * *bf16* halves what is gathered; gradients are added up in float32, and the shards that Adam works on are float32. After two steps its weights are off by less than 0.01, but by more than $10^{-5}$.
-# * *Checkpointing* runs a block's forward again in its backward, while its weights are whole: no third gather.
-# * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay between two ranks.
+# * *DDP* holds $5 \psi$ rather than 4, because its buckets are a second copy of the gradients unless you pass `gradient_as_bucket_view=True`.
+# * *ZeroRedundancyOptimizer* distributes whole parameters, with their moments. It all-reduces gradients as DDP does and then broadcasts the new weights, so it
+#   sends 2.25, where ZeRO-1 needs 1.5. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank 0 saves.
+# * *Each block* is stage 3, in which a few layers are whole at a time. `full_tensor()` and a full state dict are all-gathers, so all ranks must call them, even
+#   if only rank 0 saves.
+# * *No reshard* (`reshard_after_forward=False`) keeps the gathered weights from the forward to the backward pass, which saves one gather. Its traffic and its
+#   memory are therefore those of stage 2.
+# * *Root only* holds all weights, all gradients and a copy of the gradients as a whole at the same time. (By default, a root keeps its weights from the forward
+#   to the backward pass.)
+# * *bf16* halves the bytes that are gathered, while gradients are added up in float32 and Adam works on shards in float32. After two steps, the weights are off
+#   by less than 0.01 but by more than $10^{-5}$.
+# * *Checkpointing* runs a block's forward pass again during its backward pass. Since the block's weights are whole at that time, no third gather is needed.
+# * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay between two
+#   ranks.
 #
-# `offload_policy=CPUOffloadPolicy()` keeps the shards of weights, gradients and moments in the host's memory. A shard of the weights is copied to the GPU before each gather, a shard of the gradients is copied back after backward, and the optimiser's step runs on the CPU.
+# `offload_policy=CPUOffloadPolicy()` keeps the shards of weights, gradients and moments in the host's memory. A shard of the weights is copied to the GPU
+# before each gather, a shard of the gradients is copied back after backward, and the optimiser's step runs on the CPU.
 # </details>
 #
 # ## FSDP2 in a real run
 #
-# **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one. Which bytes leave the node?
+# **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one.
+# Which bytes leave the node?
 
 # %%
 # %%px
@@ -632,15 +664,23 @@ if rank == 0:
               f"{row.bytes_sent / (psi / 2):.2f} psi")
 
 # %% [markdown]
-# Only the all-reduce crosses, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once, with $2.25\,\psi$. Moreover, the number of hops in this ring grows with the number of all ranks, whereas HSDP's gathers need only the hops within one node, however many nodes there are. With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
+# Only the all-reduce crosses the border between the nodes, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once,
+# with $2.25\,\psi$.
 #
-# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not scattered, as with DDP's `no_sync` (unit 06). With
-# `set_reshard_after_backward(False)`, the weights also stay whole after a backward, so that the next forward need not gather them. Both are switched back for the last micro-batch.
+# <details><summary>More hops, and several micro-batches</summary>
+#
+# The number of hops in FSDP's ring grows with the number of all ranks, whereas HSDP's gathers need only the hops within one node, however many nodes there are.
+# With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
+# </details>
+#
+# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not
+# scattered, as with DDP's `no_sync` (unit 06). With `set_reshard_after_backward(False)`, the weights also stay whole after a backward pass, so that the next
+# forward pass need not gather them. Both are switched back for the last micro-batch.
 
 # %%
 # %%px
 def accumulate(net, scatter_last, keep):
-    """Four micro-batches; the gradient is their mean."""
+    """Accumulate the mean gradient of four micro-batches."""
     x, y = (of_step[0].chunk(ranks)[rank].float().chunk(4) for of_step in (xs, ys))
     for i in range(4):
         net.set_requires_gradient_sync(i == 3 or not scatter_last)
@@ -665,9 +705,10 @@ for name, peak in cluster.pull("micro")[0].items():
     print(f"{name:<21} {peak:.2f} psi at the peak, weights included")
 
 # %% [markdown]
-# Fewer bytes are paid for with memory, because each rank keeps whole gradients, and then whole weights too. A pipeline needs many micro-batches. This is why a pipeline is usually combined with ZeRO-1 rather than with stage 3.
+# Sending fewer bytes costs memory, because each rank keeps whole gradients and, with the second switch, whole weights too. Since a pipeline needs many
+# micro-batches, it is usually combined with ZeRO-1 rather than with stage 3.
 #
-# **Prefetch.** A gather is hidden only as far as it runs while a block computes, so it must start early enough. This cell writes down the order for four blocks:
+# **Prefetch.** A gather is hidden only if it runs while a block computes, so it must start early enough. This cell records the order for four blocks:
 
 # %%
 # %%px
@@ -691,11 +732,14 @@ for name, net in (("default", default), ("forward prefetch", early)):
         print(f"{name}: {seen}")
 
 # %% [markdown]
-# In backward, the gather for the next block starts before this block computes. In forward it is launched only after this block's computing has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for that,
-# `set_modules_to_forward_prefetch` starts the gather of the named blocks earlier. A list of two blocks or more overlaps more, and keeps more blocks whole at the same time.
+# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's computing
+# has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for that,
+# `set_modules_to_forward_prefetch` starts the gather of the named blocks earlier. A list of two blocks or more overlaps more but also keeps more blocks whole
+# at the same time.
 #
-# **No rank makes the whole network.** A network that does not fit into one rank is made on the `meta` device, where a tensor has a shape and no memory. Then it is cut, each rank allocates its shards, and they are filled. Here rank 0 holds all weights and broadcasts them, which is why the peak below is that of rank 1. If the weights fit into no rank, each rank reads only its own shards
-# from a sharded checkpoint (unit 18).
+# **No rank builds the whole network.** A network that does not fit into one rank is built on the `meta` device, where a tensor has a shape but no memory. It is
+# then split, and each rank allocates its shards and fills them. Here rank 0 holds all weights and broadcasts them, which is why the peak below is the peak of
+# rank 1. If the weights do not fit into any rank, each rank reads only its own shards from a sharded checkpoint (unit 18).
 
 # %%
 # %%px
@@ -727,15 +771,20 @@ for name, peak in cluster.pull("made")[1].items():
     print(f"rank 1, {name}: {peak:.2f} psi at the peak")
 
 # %% [markdown]
-# Only what is in the state dict is filled. Buffers that are not in it (`persistent=False`), for example a table of rotary positions, must be computed anew, because `to_empty` leaves in them whatever the memory held before.
-# DDP broadcasts rank 0's weights when it wraps a network. `fully_shard` does not, so each rank cuts its shard from its own network.
+# <details><summary>What is not filled, and what is not broadcast</summary>
 #
-# **bf16, byte by byte.** Which of the 16 bytes at the top of this unit does FSDP2 hold? Compare its policy with a network that was cast before it was cut:
+# `set_model_state_dict` fills only what the state dict contains. Buffers that it does not contain (`persistent=False`), for example a table of rotary
+# positions, must be computed again, because `to_empty` leaves in them whatever the memory held before. DDP broadcasts rank 0's weights when it wraps a network,
+# whereas `fully_shard` does not, so each rank cuts its shard from its own network.
+# </details>
+#
+# **bf16, byte by byte.** Which of the 16 bytes at the top of this unit does FSDP2 hold? We compare its policy with a network that was cast to bf16 before it
+# was split:
 
 # %%
 # %%px
 def held(net, dtype):
-    """Bytes for each weight, over all ranks: weights, gradients, moments."""
+    """Return the bytes per weight, over all ranks, of weights, gradients and moments."""
     optimiser = adam(net.parameters())
     x, y = (of_step[0].chunk(ranks)[rank].to(dtype) for of_step in (xs, ys))
     mse_loss(net(x), y.to(dtype)).backward()
@@ -753,19 +802,23 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
         print(f"{name:<15}", *counted, "bytes for weights, gradients, moments")
 
 # %% [markdown]
-# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12. The sum is the same. The float32 shard *is* the master, and a bf16 copy exists only while its block computes, which saves 2 bytes. The shard of a gradient is float32 as well, which takes 2 bytes more. The second line has half of these bytes, and
-# every step is rounded to bf16, as in the trap above.
+# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16 copy
+# exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The second line has
+# half of these bytes, but every step is rounded to bf16, as in the trap above.
 #
 # ## One network, every way
 #
-# Units 06 and 14 to 16 share out the work in four ways. Here is one network for all of them, a small GPT: 4 blocks, 4 heads, 220,544 weights in float64. A step of Adam takes 8 rows of 64 characters of a text. A character is a vector of 64 numbers between the blocks.
-# `manyhands.gpt.ways` trains it on your four ranks by each way, from the same weights. `x` is a mesh of two axes, 2 x 2 ranks; with three axes the one of data has one rank here.
+# Units 06 and 14 to 16 divide the work in four ways. Here is one network for all of them, a small GPT with 4 blocks, 4 heads and 220,544 weights in float64. A
+# step of Adam takes 8 rows of 64 characters of a text, and between the blocks a character is a vector of 64 numbers. `manyhands.gpt.ways` trains the GPT on
+# your four ranks in each way, starting from the same weights. An `x` in a name means a mesh of two axes with 2 x 2 ranks. If a mesh has three axes, its data
+# axis has only one rank here.
 #
-# **Predict.** Work out what one sends before you choose: $\psi$ is 1.76 MB, and what goes from block to block 0.26 MB.
+# **Predict.** Which of four ways sends most in a step? Compute what each of them sends before you choose. The weights $\psi$ take 1.76 MB, and the activations
+# between two blocks take 0.26 MB.
 
 # %%
 predict("16-gpt-sends",
-        "A GPT of 1.76 MB, 0.26 MB from block to block: which sends most in a step?",
+        "Which way sends most in a step (GPT of 1.76 MB, activations of 0.26 MB)?",
         ["DDP", "FSDP2", "tensor, by hand", "pipeline"])
 
 # %%
@@ -800,8 +853,10 @@ settle("16-gpt-sends", sends_most)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# DDP sends $1.5 \psi$, FSDP2 2.25 of its blocks and 1.5 of the rest. Tensor parallel: four all-reduces of 0.26 MB in each of four blocks, each of them times 1.5. So few weights, so many characters: activations weigh more. A stage of the pipeline sends them once forward, once back; the two at the ends one of the two.
-# ZeRO-1 here is `ZeroRedundancyOptimizer`, which deals out whole parameters: ranks send differently.
+# DDP sends $1.5 \psi$. FSDP2 sends 2.25 times the size of its blocks and 1.5 times the size of the rest. Tensor parallelism makes four all-reduces of 0.26 MB
+# in each of four blocks, and each of them sends 1.5 times its size. Because the network has few weights and a step has many characters, activations weigh more
+# here. A middle stage of the pipeline sends activations once forward and once back, while each of the two stages at the ends sends them only in one direction.
+# ZeRO-1 here is `ZeroRedundancyOptimizer`, which distributes whole parameters, so the ranks send different amounts.
 # </details>
 
 # %% tags=["measured"]
@@ -811,13 +866,14 @@ for way in quickest[0]:
     print(f"{way:<25}{8 * 64 / seconds:>7,.0f} characters a second")
 
 # %% [markdown]
-# Your processors share all ranks; on four GPUs the order is another. But each way gives the same network, so it may be used anywhere. Four stages train it for 100 steps, and a plain `GPT` takes their weights.
+# Here all ranks share your processors, so the order would be different on four GPUs. However, each way gives the same network, which can then be used anywhere.
+# Next, four stages train it for 100 steps, and a plain `GPT` loads their weights.
 #
-# **Predict.** It has read 51,200 characters of English. What does it write?
+# **Predict.** The GPT has read 51,200 characters of English. What does it write?
 
 # %%
 predict("16-gpt-writes",
-        "A small GPT after 100 steps on an English text, the likeliest letter each time:",
+        "What does a small GPT write after 100 steps if it takes the likeliest letter?",
         ["no English words", "one word again and again", "several words"])
 
 # %%
@@ -826,7 +882,7 @@ trained_gpt = train("pipeline", steps=100)
 gpt = GPT().to(device)
 gpt.load_state_dict(trained_gpt.weights)
 written = write(gpt, "Each rank ", 70)
-words = set(written.split()[2:-1])  # what it has added; the last word may be cut short
+words = set(written.split()[2:-1])  # added words; the last may be incomplete
 if rank == 0:
     print(f"loss {trained_gpt.losses[0]:.2f}, then {trained_gpt.losses[-1]:.2f}")
     print(written)
@@ -843,21 +899,23 @@ settle("16-gpt-writes", writes)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A loss of 4.85 is a blind guess among 128 characters. It has learnt which letter follows which: after a blank `t`, then `h`, `e`, a blank. The likeliest each time, and there it goes round.
+# A loss of 4.85 is a blind guess among 128 characters. The GPT has learnt which letter follows which, for example that a blank is followed by `t`, then `h`,
+# `e` and a blank. Because it always takes the likeliest letter, it soon repeats itself.
 # </details>
 #
 # ## When FSDP, when tensor parallel, when a pipeline
 #
-# All three divide weights, gradients and moments by $p$. They differ in what travels. A block of a transformer of width $h$ has about $12 h^2$ weights. For one network, 36 blocks of width 4096 in bf16 on 8 ranks, what does a rank send in a step of $T$ tokens in all?
+# All three divide weights, gradients and moments by $p$, but they send different data. A block of a transformer of width $h$ has about $12 h^2$ weights. We
+# take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in all?
 #
-# * FSDP: weights and gradients, as above.
-# * Tensor parallel (unit 15): 4 all-reduces of activations, $T h$ numbers each, in each block.
-# * A pipeline (unit 14): $T h$ numbers forward and as many back at the border of a stage.
+# * FSDP sends weights and gradients, as above.
+# * Tensor parallelism (unit 15) makes 4 all-reduces of activations, of $T h$ numbers each, in each block.
+# * A pipeline (unit 14) sends $T h$ numbers forward and as many back at the border of a stage.
 #
-# **Predict.** The batch is doubled. Which one sends as much as before?
+# **Predict.** The batch is doubled. Which of the three sends as much as before?
 
 # %%
-predict("16-doubled", "Twice the tokens in a step: which one sends as much as before?",
+predict("16-doubled", "Which one sends as much as before if a step has twice the tokens?",
         ["FSDP", "tensor parallel", "a pipeline"])
 
 # %%
@@ -884,36 +942,42 @@ def unmoved():
 settle("16-doubled", unmoved)
 
 # %% [markdown]
-# A pipeline sends by far the least, and pays with its bubble. FSDP's bytes do not depend on the batch: with many tokens they can hide behind the computing. Tensor parallel's grow with it, and somebody waits for each of them.
+# A pipeline sends by far the least, but it pays with its bubble. FSDP's bytes do not depend on the batch, so with many tokens they can hide behind the
+# computing. The bytes of tensor parallelism grow with the batch, and a rank waits for each all-reduce.
 #
 # **A page to keep.**
 #
 # | what you have | take | it costs |
 # |---|---|---|
-# | the network fits with all its states | data parallel, DDP | $2 (p-1)/p \; \psi$, hidden behind backward |
-# | it fits, Adam's states do not | ZeRO-1 or 2; `reshard_after_forward=False` | the same bytes, code |
-# | it does not fit, and each rank has many tokens | FSDP on each block | half as much traffic again |
-# | as above, and links between nodes are slow | HSDP: FSDP on $s$ ranks with fast links, replicated $r$ times | memory is divided by $s$ only; $3 (s-1)/s \; \psi$ inside, and $2 (r-1)/r \; \psi / s$ across |
-# | one layer is too large, or a rank would have less than one row | tensor parallel, inside an NVLink domain (unit 15) | 4 all-reduces of activations in each block |
-# | links are slow, the batch can be cut into many micro-batches | a pipeline, across slow links | $(S-1)/(M+S-1)$ of the time; activations at borders |
-# | all of it at once | tensor parallel in an NVLink domain, a pipeline across domains, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
-# | activations are what does not fit | recomputation, smaller micro-batches: no sharding of states helps | a third more time if all is recomputed, far less if it is selective (unit 14) |
+# | a network that fits with all its states | data parallel, DDP | $2 (p-1)/p \; \psi$, hidden behind the backward pass |
+# | a network that fits, but not with Adam's states | ZeRO-1 or 2; `reshard_after_forward=False` | the same bytes, more code |
+# | a network that does not fit, and many tokens on each rank | FSDP on each block | half as much traffic again |
+# | the same, with slow links between nodes | HSDP: FSDP on $s$ ranks with fast links, replicated $r$ times | memory is divided by $s$ only; $3 (s-1)/s \; \psi$ inside, and $2 (r-1)/r \; \psi / s$ across |
+# | a layer that is too large, or less than one row for each rank | tensor parallel, inside an NVLink domain (unit 15) | 4 all-reduces of activations in each block |
+# | slow links, and a batch that can be split into many micro-batches | a pipeline, across slow links | $(S-1)/(M+S-1)$ of the time; activations at borders |
+# | all of these together | tensor parallel in an NVLink domain, a pipeline across domains, data parallel or ZeRO-1 around them | three kinds of groups, one mesh |
+# | activations that do not fit | recomputation, smaller micro-batches (sharding states does not help) | a third more time if all is recomputed, far less if it is selective (unit 14) |
 #
-# **The three most common mistakes.** `fully_shard` on the root only. The optimiser made *before* `fully_shard`: it holds the old, whole parameters. A norm, a mean or a checkpoint of one rank's shard, taken for the whole.
+# **The three most common mistakes.** The first is to call `fully_shard` on the root only. The second is to create the optimiser *before* `fully_shard`, because
+# it then holds the old, whole parameters. The third is to take the norm, mean or checkpoint of one rank's shard for the whole.
 #
-# ## What you can say now
+# ## Summary
 #
-# * *A rank holds* 16 bytes a weight with Adam in mixed precision, 12 of them the optimiser's.
-# * *Stages 1 and 2* send what data parallelism does, $2 (p-1)/p \; \psi$, and divide the states by $p$, stage 2 the gradients too; *stage 3* sends $3 (p-1)/p \; \psi$, and divides all.
-# * *Keep right:* divide once, pad with zeros, add squares over ranks before you clip, step in float32.
-# * *fully_shard* is called on each block, then on the root. Its options move you between stage 2 and stage 3, and a mesh of two dimensions gives replicas of shards (HSDP).
-# * *FSDP* where there are many tokens, *tensor parallel* where a layer is too large, *a pipeline* where links are slow.
+# * With Adam in mixed precision, a rank holds 16 bytes for each weight, of which 12 belong to the optimiser.
+# * Stages 1 and 2 send as much as data parallelism, $2 (p-1)/p \; \psi$. Stage 1 divides the optimiser states by $p$, and stage 2 also the gradients.
+# * Stage 3 sends $3 (p-1)/p \; \psi$ and divides everything by $p$.
+# * To stay correct, divide by $p$ once, pad with zeros, add up squares over the ranks before you clip, and take steps in float32.
+# * You call `fully_shard` on each block and then on the root. Its options move you between stage 2 and stage 3, and a mesh of two dimensions gives replicas of
+#   shards (HSDP).
+# * Use FSDP where each rank has many tokens, tensor parallelism where a layer is too large, and a pipeline where links are slow.
 #
-# **Now the lab:** write all of this, and be measured. Then unit 17 for the batch that so many ranks make.
+# **Now the lab:** You write all of this, and checks measure it. Unit 17 then covers the large batch that so many ranks produce.
 #
-# **References.** S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054). Y. Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*,
-# [arXiv 2304.11277](https://arxiv.org/abs/2304.11277). P. Micikevicius et al. 2018, *Mixed Precision Training*, [arXiv 1710.03740](https://arxiv.org/abs/1710.03740). D. Narayanan et al. 2021, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (all of it at once). PyTorch,
-# [fully_shard](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
+# **References.** S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*,
+# [arXiv 1910.02054](https://arxiv.org/abs/1910.02054). Y. Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*,
+# [arXiv 2304.11277](https://arxiv.org/abs/2304.11277). P. Micikevicius et al. 2018, *Mixed Precision Training*,
+# [arXiv 1710.03740](https://arxiv.org/abs/1710.03740). D. Narayanan et al. 2021, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473) (all of it at once).
+# PyTorch, [fully_shard](https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
 
 # %%
 cluster.stop()
