@@ -557,7 +557,7 @@ def optimiser_of(name, net):
 # %% tags=["setup"]
 # %%px --setup
 def states_of(optimiser):
-    """Return the size of the optimiser's moments on this rank in psi, without step counts."""
+    """Return the size of this rank's optimiser moments in psi, without step counts."""
     states = getattr(optimiser, "optim", optimiser).state.values()
     kept = [tensor for state in states for tensor in state.values() if tensor.dim()]
     return sum(getattr(t, "to_local", lambda: t)().nbytes for t in kept) / (psi / 2)

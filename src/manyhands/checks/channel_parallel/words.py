@@ -183,41 +183,43 @@ MISTAKES = {
     ("side", "other"): "Compare the numbers of elements: batch * c_out * side * side in the output, c_out * c_in * kernel * kernel in the weight.",
 }
 
-HINTS = {  # {name: (where to look, nearly the code)}
+HINTS = {  # {name: (where to look, which property the right code has)}
     "13-part": (
         "A weight's axes are [output channels, input channels, k, k]; shard(n, rank, size) is the rank's slice of n channels. Which axis does each split cut, and "
         "what does it do to the bias? Then: what makes a leaf of its own of a slice, registered in a module, with memory of its own?",
-        "\"out\": rows = shard(conv.out_channels, rank, size), then conv.weight[rows] and conv.bias[rows]. \"in\": conv.weight[:, shard(conv.in_channels, rank, size)] "
-        "and the whole bias. Each of them as nn.Parameter(tensor.detach().clone()), the bias too; None where conv.bias is None.",
+        "The range that shard returns is taken from one axis of the weight, and the other axes stay whole. A bias belongs to output channels, so only one of the two "
+        "splits divides it. A slice shares its memory with the whole tensor and remembers where it came from. A leaf does neither, and a layer may also have no bias.",
     ),
     "13-operators": (
         "Read the table line by line: forward of one class is backward of another, and only one thing in each class travels. What must be kept in ctx for "
         "backward? And backward returns as many values as forward has arguments.",
-        "Copy: keep ctx.c = c, return x.view_as(x); backward: ctx.c.allreduce(gradient), None. Sum: return c.allreduce(x); backward: gradient, None. Join: parts = "
-        "functions.allgather(c, x); keep how many channels parts[:c.rank] have together, and x.shape[1]; return torch.cat(parts, dim=1); backward cuts that slice of "
-        "axis 1.",
+        "In each class, one direction only passes its tensor on, and the other one sends something. Copy and sum are each other's mirror, so each needs one all-reduce, "
+        "but in opposite directions. A join needs to know, in backward, where this rank's channels begin in the joined tensor and how many they are, because ranks may "
+        "have different numbers of channels. An argument that is not a tensor gets None as its gradient.",
     ),
     "13-out-split": (
         "Look at the table of exercise 2: x is the same on all ranks and each rank uses it for its own outputs only; after the convolution each rank has some "
         "channels. Which operator stands before, for the sake of backward, and which after?",
-        "join_parts(conv2d(copy_to_parts(x, c), weight, bias, stride, padding), c)",
+        "Three steps, and the middle one is an ordinary convolution with this rank's weight and bias. The step before it passes x on unchanged, but adds up the ranks' "
+        "gradients of x, since each rank has used all of x. The step after it gives every rank all output channels.",
     ),
     "13-in-split": (
         "What a rank's convolution gives is a part of the sum for every output channel. What would happen to a bias that every rank adds before the sum? And does "
         "any other rank need this rank's channels of x?",
-        "y = sum_of_parts(conv2d(x, weight, None, stride, padding), c), and then, if there is a bias, y + bias[:, None, None], which fits to [batch, channels, "
-        "height, width].",
+        "The convolution itself must not add the bias, because the sum over the ranks would then contain it once for each rank. Add it once, after the sum, and give it "
+        "a shape that fits to [batch, channels, height, width].",
     ),
     "13-pair": (
         "A ReLU works on each number by itself, so it does not mind that the other channels are elsewhere. Start from exercise 3, leave out its join, and go on with "
         "exercise 4. What stood before the first convolution, and why?",
-        "hidden = relu(conv2d(copy_to_parts(x, c), *first, padding=padding)); then in_split(hidden, weight, bias, c, padding=padding) with the second layer's weight "
-        "and bias.",
+        "Between the two layers nothing travels: the output channels that a rank has computed are exactly the input channels that its part of the second layer needs. "
+        "The operator before the first convolution stays, because backward adds up the gradients of x there, and exercise 4 already does everything after the ReLU.",
     ),
     "13-moved": (
         "First how often each number travels: in a join every number goes to all the other ranks once; a sum has two steps, each of which moves as much as a join. "
         "Then read the table: which tensor is joined or summed? For the side, write down both numbers of elements and divide.",
-        "join = (size - 1) * 4 * math.prod(shape), sum = 2 * join. \"out\": join of y and sum of x; \"in\": sum of y; \"pair\": sum of y and of x; \"data\": sum of the "
-        "weight. Side: batch * c_out * side * side <= c_out * c_in * kernel * kernel, so math.isqrt of what is left on the right, divided by batch (//).",
+        "Count the join as the unit: each of the other size - 1 ranks gets every number of the tensor, in 4 bytes. A sum moves twice as much as a join of the same tensor. "
+        "An output split joins in forward and sums in backward, an input split only sums, and data parallelism sums the weight. For the side, both numbers of elements "
+        "are products in which side appears squared on one side only, so an integer root of a quotient is left.",
     ),
 }
