@@ -557,13 +557,13 @@ def optimiser_of(name, net):
 # %% tags=["setup"]
 # %%px --setup
 def states_of(optimiser):
-    """Return the size of this rank's optimiser moments in psi, without step counts."""
+    """Return the size (psi) of the optimiser's moments on this rank, without steps."""
     states = getattr(optimiser, "optim", optimiser).state.values()
     kept = [tensor for state in states for tensor in state.values() if tensor.dim()]
     return sum(getattr(t, "to_local", lambda: t)().nbytes for t in kept) / (psi / 2)
 
 def trained(name):
-    """Train for two steps; return the net, its peak, its states, its calls and its bytes."""
+    """Train for two steps; return the net, its peak, states, calls and bytes."""
     gc.collect()
     dist.barrier()
     with Ledger(memory=True) as whole:

@@ -1,23 +1,24 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Elastic training and checkpoints"}
 # # 18 Elastic training and checkpoints
 #
-# With many machines, some machine fails every few hours. A training must come through it, and must end as if nothing had happened. At the end you can
+# On many machines, some machine fails every few hours. A training run must survive this and must end as if nothing had happened. At the end, you can
 #
-# * write a checkpoint that is whole or not there, whatever is killed and when;
-# * name everything that is state, and show what one forgotten part costs;
-# * go on with fewer ranks, or more, from the same checkpoint;
-# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and explain what Horovod, torchft, Keras and Slurm offer;
-# * turn a sharded checkpoint into one file, and one file into shards;
-# * find a rank that computes something wrong, or too slowly, without dying;
-# * say how often to save.
+# * write a checkpoint that is either whole or absent, no matter which process is killed and when.
+# * name everything that is state, and show what one forgotten part costs.
+# * continue with fewer or more ranks from the same checkpoint.
+# * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and explain what Horovod, torchft, Keras and Slurm offer.
+# * turn a sharded checkpoint into one file, and one file into shards.
+# * find a rank that computes something wrong, or too slowly, without dying.
+# * compute how often a training run should save.
 #
-# **Before:** units 01 (data parallelism by hand) and 06 (DDP), or what is in them. **Minutes:** 55. **Ranks:** 4, some of which will die.
+# **Before:** you can do data parallelism by hand (unit 01), and you know DDP (unit 06). **Minutes:** 55. **Ranks:** 4, some of which will die.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again when the cluster
-# is healed, and it will be. Everything here computes on the CPU, with gloo, on every machine: what matters is what is on the disk and which process is alive.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that run again when the cluster is healed,
+# which will happen. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which processes
+# are alive.
 
 # %% tags=["setup"]
 import os
@@ -30,7 +31,7 @@ from manyhands import Cluster, predict, settle
 from manyhands.elastic.mortal import in_process
 
 home = tempfile.TemporaryDirectory()
-os.environ["CHECKPOINTS"] = home.name  # the ranks see it, also those that come later
+os.environ["CHECKPOINTS"] = home.name  # all ranks see it, including those started later
 cluster = Cluster(nodes=1, ranks_per_node=4, framework="torch")
 torch.set_num_threads(1)
 
@@ -55,9 +56,10 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## Failures are the rule
 #
-# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). Shared out over the GPUs, each of them stopped it once in 5.8 years.
+# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). Divided among the GPUs,
+# this means that each GPU stopped the job once in 5.8 years.
 #
-# **Predict.** How often was the whole job stopped?
+# **Predict.** How often did the whole job stop?
 
 # %%
 predict("18-often",
@@ -76,17 +78,18 @@ settle("18-often", lambda: min(
      "every 3 weeks": 1_814_400}.items(), key=lambda item: abs(item[1] - mtbf_s))[0])
 
 # %% [markdown]
-# The mean time between failures (**MTBF**) of a job is that of one rank divided by the number of ranks, where one failure stops all. So it is not a question of bad luck.
+# If one failure stops the whole job, the job's mean time between failures (**MTBF**) is the MTBF of one rank divided by the number of ranks. Failures are
+# therefore not a matter of bad luck.
 #
 # ## A file that is whole or not there
 #
-# `in_process` calls a function in a process of its own. With `file_bytes=3000, dies=True` the operating system kills that process when a file of it would grow beyond 3000 bytes (the signal
-# is called SIGXFSZ). First the obvious way: the new checkpoint is written over the old one.
+# `in_process` calls a function in a separate process. With `file_bytes=3000, dies=True`, the operating system kills that process when one of its files would
+# grow beyond 3000 bytes (the signal is called SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
 #
-# **Predict.** The process is killed in the middle. What can be loaded then?
+# **Predict.** The process is killed while it writes. Which state can be loaded afterwards?
 
 # %%
-predict("18-over", "Killed while it writes over the old checkpoint: what can be loaded?",
+predict("18-over", "What can be loaded after a kill while the old file is overwritten?",
         ["the new state", "the old state", "neither"])
 
 # %%
@@ -111,9 +114,10 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 settle("18-over", lambda: try_to_load(path))
 
 # %% [markdown]
-# The old file is cut to nothing when it is opened. Databases have known the cure for a long time. Write **beside**, then **rename**: `os.replace` puts the new file into the old one's place
-# in one step, which is done or not done. But a rename does not wait for the disk: after a power cut the new name may stand for a file whose bytes were never written. So before the rename the file is
-# synced (`fsync`), and after it the folder, in which the name stands.
+# The old file is emptied when it is opened for writing. Databases have known the remedy for a long time: write **next to** the old file, then **rename**.
+# `os.replace` puts the new file in the place of the old one in a single step, which either happens or does not. However, a rename does not wait for the disk.
+# After a power cut, the new name may belong to a file whose bytes were never written. For this reason, the file is synced (`fsync`) before the rename, and the
+# folder, which stores the name, is synced after it.
 
 # %%
 def write_beside(state, path):
@@ -123,29 +127,32 @@ def write_beside(state, path):
         file.flush()                # from Python to the system
         os.fsync(file.fileno())     # from the system to the disk
     os.replace(part, path)
-    # and fsync of the folder: in the lab
+    # the lab adds the fsync of the folder
 
 write_beside(named("old"), path)
 killed = in_process(write_beside, named("new"), path, file_bytes=3000, dies=True)
 print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 
 # %% [markdown]
-# One file may still be torn by something else: a bad disk, a copy that was cut. So keep **two at least**, in files of their own, and skip what cannot be read. In the lab the check tears files, fills
-# the disk, and kills your `save` between write and rename.
+# A file may still be damaged in a different way, for example by a bad disk or by a copy that was interrupted. Therefore, keep **at least two** checkpoints in
+# separate files, and skip those that cannot be read. The lab's check tears files, fills the disk, and kills your `save` between write and rename.
 #
 # <details><summary>On a file system that many nodes share</summary>
 #
-# On NFS and Lustre a rename within one folder is atomic for whoever looks at the server, and `fsync` waits for the server. Another node may still see an older listing of the folder for some seconds, so let **one** rank
-# look for the newest checkpoint, and tell the others its name. Object stores (S3) mostly have no rename. There one object is whole or not there by itself, and where a checkpoint is many objects, a small one
-# that names the newest whole checkpoint is written last.
+# On NFS and Lustre, a rename within one folder is atomic as seen by the server, and `fsync` waits for the server. However, another node may still see an older
+# listing of the folder for some seconds, so let **one** rank look for the newest checkpoint and send its name to the others. Most object stores (S3) have no
+# rename. A single object in them is always whole or absent. If a checkpoint consists of many objects, write last a small object that names the newest whole
+# checkpoint.
 # </details>
 #
 # ## Everything that is state
 #
-# The training: two layers on 240 digits, `images()`, with dropout and momentum; a step takes 32 rows. Three things make it independent of the number of ranks:
+# We train two layers on the 240 digits of `images()`, with dropout and momentum, in steps of 32 rows. Three things make the result independent of the number of
+# ranks:
 #
-# * **Rows** come from one endless order, a new permutation for each epoch, which depends on the seed and on nothing else. A step takes the next 32, `endless(start, 32, 240)`; a rank takes every `world`-th of these.
-# * **Dropout:** each rank draws for all 32 rows, and uses its own.
+# * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed. A step takes the next 32 rows,
+#   `endless(start, 32, 240)`, and a rank takes every `world`-th of them.
+# * **Dropout** is drawn by each rank for all 32 rows, although the rank uses only its own part.
 # * **Gradients** are summed over the ranks, and the loss is divided by 32.
 
 # %% tags=["setup"]
@@ -160,7 +167,7 @@ class Training:
         self.step = 0
 
     def loss(self, world):
-        """The sum over this rank's rows, divided by the rows of the batch."""
+        """Return the sum over this rank's rows, divided by the batch's number of rows."""
         mine, (x, y) = slice(rank, None, world), images()
         rows = endless(self.step * BATCH, BATCH, PER_EPOCH)[mine]
         keep = (torch.rand(BATCH, 24) > 0.2)[mine] / 0.8
@@ -170,7 +177,7 @@ class Training:
 # %% tags=["setup"]
 # %%px --setup
 def train_step(training, world=4, group=None):
-    """One step on all ranks of the group; the loss of the whole batch."""
+    """Take one step on all ranks of the group; return the loss of the whole batch."""
     loss = training.loss(world)
     training.optimizer.zero_grad()
     loss.backward()
@@ -183,12 +190,13 @@ def train_step(training, world=4, group=None):
     return total.item()
 
 # %% [markdown]
-# What must a checkpoint of it have? Four parts: the weights, the momentum, the generator of dropout, and the position, which is the number of steps made. We take them after 30 steps, begin a new training with another seed, put back all of them, or all but one, and train on to step 60.
+# A checkpoint of this training run needs four parts, namely the weights, the momentum, the generator of dropout, and the position, which is the number of steps
+# taken. We store them after 30 steps and begin a new run with a different seed. There we restore all parts, or all but one, and train on to step 60.
 #
-# **Predict.** Which part may be left out, so that the weights still come out the same, to the last bit?
+# **Predict.** Which part can you leave out if the weights must still be the same to the last bit?
 
 # %%
-predict("18-part", "Which part may be left out, and the end is the same to the last bit?",
+predict("18-part", "Which part can be left out so that the weights stay equal to the bit?",
         ["the momentum", "the generator of dropout", "the position", "none of them"])
 
 # %% tags=["setup"]
@@ -242,20 +250,25 @@ settle("18-part", may_be_left_out)
 # %% [markdown]
 # <details><summary>Does it matter, then?</summary>
 #
-# Without one part the loss still falls, and nobody sees an error. That is the danger: rows that come twice and others never; a momentum that begins at zero, or Adam's step counter, with which its bias correction begins anew. And who cannot repeat
-# a run to the bit cannot tell a mistake from chance.
+# If one part is missing, the loss still falls, and you see no error. This is what makes it dangerous. Some rows are used twice and others never, and the
+# momentum begins at zero, or Adam's step counter does, so that its bias correction starts again. Moreover, if you cannot repeat a run to the bit, you cannot
+# tell a mistake from chance.
 #
-# More state than here: the schedule of the rate, the scaler of mixed precision, batch norm's averages (in the model's `state_dict`), the generators of NumPy and of Python, a generator on each GPU, the data loader's own, an average of
-# weights, and best values so far. And versions: the code that reads must know what it reads.
+# A larger job has more state than this one: the learning-rate schedule, the scaler of mixed precision, batch norm's averages (in the model's `state_dict`), the
+# generators of NumPy and of Python, a generator on each GPU, the generator of the data loader, an average of the weights, and the best values so far. Add a
+# version number, because the code that reads a checkpoint must know what it reads.
 # </details>
 #
-# Note `deepcopy`, twice. `state_dict()` gives the *live* tensors: without the copy, "the state after step 30" trains on. And the optimizer's `load_state_dict` keeps the tensors that it is given: without the
-# second copy, the first training that was restored would change what the next one gets.
+# <details><summary>Why is `deepcopy` used twice?</summary>
+#
+# `state_dict()` returns the *live* tensors, so without the copy, "the state after step 30" would continue to train. The optimizer's `load_state_dict` keeps the
+# tensors that it is given, so without the second copy, the first run that is restored would change the state that the next one gets.
+# </details>
 #
 # ## Killed, twice
 #
-# Now on the disk, and with real deaths. Rank 0 saves after each 10 steps. All ranks load by themselves: not only rank 0, or the others would train on with other momenta.
-# `world` may be smaller than 4: then the last ranks are idle, as if their machine had gone.
+# Now we write to the disk and kill real processes. Rank 0 saves after every 10 steps, and every rank loads the checkpoint itself. If only rank 0 did so, the
+# others would train on with different momenta. `world` may be smaller than 4, and then the last ranks are idle, as if their machine had been lost.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -270,7 +283,7 @@ def save(training):
     os.replace(part, home / f"step-{training.step:012}.pt")
 
 def newest():
-    """A training in the state of the newest checkpoint; a new one if there is none."""
+    """Return a run in the state of the newest checkpoint, or a new run if there is none."""
     training, found = Training(seed=1), sorted(home.glob("step-*.pt"))
     if not found:
         return Training()
@@ -280,7 +293,7 @@ def newest():
 # %% tags=["setup"]
 # %%px --setup
 def live(name, world=4, dies=None):
-    """Train to the end on `world` ranks; `dies`: (rank, step) of a death."""
+    """Train to the end on `world` ranks; `dies` is the (rank, step) of a death."""
     if rank >= world:
         return
     training = newest()
@@ -293,15 +306,16 @@ def live(name, world=4, dies=None):
                 print(step, loss, file=log, flush=True)
                 if training.step % 10 == 0:
                     save(training)
-            dist.barrier(groups[world])  # nobody is ahead of the checkpoint
+            dist.barrier(groups[world])  # no rank gets ahead of the checkpoint
     return training
 
 # %% [markdown]
-# **Predict.** Rank 3 is killed after 27 steps, later rank 1 after 44 in all. Saved is after each 10. How many steps are done twice?
+# **Predict.** Rank 3 is killed after 27 steps, and later rank 1 is killed after 44 steps in all. The run saves after every 10 steps. How many steps are
+# computed twice?
 
 # %%
 predict("18-twice",
-        "Saved each 10 steps, killed after 27 and after 44: how many are done twice?",
+        "How many steps run twice (saved every 10, killed after 27 and 44)?",
         unit="steps")
 
 # %% tags=["raises-exception", "measured"]
@@ -309,15 +323,16 @@ predict("18-twice",
 live("first", dies=(3, 27))
 
 # %% [markdown]
-# Rank 3 is dead, and the others cannot go on: gloo's process group does not lose a member and stay a group (unit 00 names NCCL's way). (Which of them got an error, and which were still waiting, is another matter in each run.) The cluster is healed, as torchrun would have started the ranks anew. But the machine of two ranks
-# is "gone": we go on with two.
+# Rank 3 is dead, and the others cannot continue, because gloo's process group cannot lose a member (unit 00 describes what NCCL does). Which ranks raised an
+# error and which were still waiting differs from run to run. The cluster is healed, just as torchrun would have started the ranks again. However, we pretend
+# that the machine of two ranks is lost and continue with two.
 
 # %% tags=["raises-exception", "measured"]
 # %%px
 live("second", world=2, dies=(1, 44))
 
 # %% [markdown]
-# And now there are three.
+# In the third life, there are three ranks.
 
 # %%
 # %%px
@@ -353,29 +368,35 @@ settle("18-twice", lambda: twice)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The thin curves lie on the thick one, all of it: with four ranks, with two, with three. Shaded is what was done twice, from the last checkpoint to the kill. With the same number of ranks each *bit* is the same; with
-# another number the sums are added in another order, and 1e-12 is what rounding leaves.
+# The thin curves coincide with the thick one everywhere, with four, two and three ranks. The shaded steps were computed twice, from the last checkpoint to the
+# kill. With the same number of ranks, each *bit* is the same. With a different number, the sums are added in a different order, and rounding leaves a
+# difference of up to 1e-12.
 # </details>
 #
-# **A batch that grows.** Here the batch is 32 rows for any number of ranks: nothing changes but the speed. The other way: each rank keeps its 8 rows, and the batch grows when nodes come. Then the learning rate must follow (unit 17): the **base**
-# rate times the number of ranks. Whoever multiplies the rate that the checkpoint has brought back multiplies again with each restart. And count rows, not steps: 20 steps on four ranks are not 20 steps on two.
+# **A batch that grows.** Here the batch has 32 rows for any number of ranks, so only the speed changes. Alternatively, each rank keeps its 8 rows, and the
+# batch grows when nodes join. The learning rate must then follow (unit 17), as the **base** rate times the number of ranks. If you multiply the rate from the
+# checkpoint instead, you multiply it again at each restart. Also, count rows rather than steps, because 20 steps on four ranks use more rows than 20 steps on
+# two.
 
 # %% [markdown]
-# > **On GPUs.** The same parts, and one more: each GPU has its own generator (`torch.cuda.get_rng_state`), so dropout drawn there is state of that rank. Bits are the same only with deterministic kernels
-# > (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU; without it all ranks load into the GPU of the rank that saved.
-# > A rank that waits in an NCCL call may hear nothing of the death of another rank, where gloo raises an error. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice that at their next look and end their workers. Without such agents, or if a rank
+# > **On GPUs.** The state has the same parts and one more, because each GPU has its own generator (`torch.cuda.get_rng_state`) and dropout drawn there is state of that rank. Bits are the same only
+# > with deterministic kernels (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU. Without it, all ranks load into the GPU of the rank that saved.
+# > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice that at their next look and end their workers. Without such agents, or if a rank
 # > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
 
 # %% [markdown]
 # ## Commit and rollback
 #
-# To start anew costs minutes on a large machine. **Elastic** frameworks keep the processes that live, and the state in memory. Horovod introduced the pattern, which has two calls and two events:
+# On a large machine, starting again takes minutes. **Elastic** frameworks therefore keep the surviving processes, and keep the state in memory. Horovod
+# introduced this pattern, which has two calls (commit and rollback) and two events:
 #
-# * `commit`: a copy of the state in memory (and a look whether new hosts have come);
-# * a rank is **lost** in a step: what is in memory is half a step. Roll back to the commit, make a new group, go on;
-# * ranks **join**, between two steps: make a new group, send them the state. Nothing is rolled back.
+# * `commit` copies the state in memory (and looks for new hosts).
+# * If a rank is **lost** during a step, the memory holds the result of half a step. The other ranks roll back to the commit, form a new group, and continue.
+# * If ranks **join** between two steps, all ranks form a new group and send them the state. Nothing is rolled back.
 #
-# You write that loop in the lab. It needs something that says which ranks take part: a **rendezvous**. Each meeting has a number, its *generation*; a rank that holds an old number is out. In small, with a store that all can reach (threads of this kernel play the nodes a, b, c and d):
+# You write that loop in the lab. It needs a **rendezvous**, which decides which ranks take part. Each meeting has a number, its *generation*, and a rank that
+# holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which threads of this kernel represent
+# the nodes a, b, c and d:
 
 # %%
 from datetime import timedelta
@@ -386,9 +407,9 @@ from torch.distributed import TCPStore
 server = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 def join(node, generation, expected, places):
-    """Take a place in this meeting; wait until all `expected` are there."""
+    """Take a place in this meeting and wait until all `expected` nodes have one."""
     store = TCPStore("127.0.0.1", server.port, timeout=timedelta(seconds=30))
-    place = store.add(f"{generation}/count", 1) - 1      # atomic: no two have the same
+    place = store.add(f"{generation}/count", 1) - 1      # atomic, so no two are equal
     store.set(f"{generation}/{place}", node)
     store.wait([f"{generation}/{other}" for other in range(expected)])
     places.append([store.get(f"{generation}/{i}").decode() for i in range(expected)])
@@ -409,13 +430,15 @@ for generation, nodes in enumerate((["a", "b", "c"], ["a", "c"], ["a", "c", "d"]
     print(f"generation {generation}: {sorted(places[0])}, all agree on the ranks: {agreed}")
 
 # %% [markdown]
-# How many are `expected` is the real question. torchrun (`--nnodes 1:2`) waits until the smallest number is there, then a little longer (`last_call_timeout`), and closes the meeting. A node that comes later waits; the others see it at their next look,
-# stop, and all meet again. A place is a **rank**: after each meeting ranks are dealt anew, so nothing may be kept under a rank's number.
+# The difficult question is how many nodes are `expected`. torchrun (`--nnodes 1:2`) waits until the smallest number has arrived, waits a little longer
+# (`last_call_timeout`), and then closes the meeting. A node that arrives later waits. The others notice it at their next look and stop, and then all of them
+# meet again. A place is a **rank**. Since ranks are assigned anew after each meeting, nothing may be stored under a rank's number.
 #
 # ## A checkpoint in pieces
 #
-# With sharded states (unit 16) no rank has the whole, and should not. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, with a table of what lies where; a rank that reads says what it wants, and reads only that. So four may write, and two or three
-# read. Here with FSDP2, whose shards are rows: 33 rows on four ranks are 9, 9, 9 and 6.
+# With sharded states (unit 16), no rank has the whole state, and no rank should. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, together
+# with a table that records where each piece is. A rank that reads states what it needs and reads only that. For this reason, four ranks can write what two or
+# three ranks read. Here we use FSDP2, whose shards are rows, so that four ranks hold 9, 9, 9 and 6 of 33 rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -427,11 +450,11 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 
 warnings.filterwarnings("ignore", module="torch")
-# made by all ranks, the idle ones too
+# all ranks create them, including the idle ones
 meshes = {world: DeviceMesh("cpu", range(world)) for world in (2, 3, 4)}
 
 class Sharded:
-    """A network in shards on the first ranks; DCP calls state_dict and load_state_dict."""
+    """Shards a network over the first ranks; DCP calls state_dict and load_state_dict."""
     def __init__(self, world, seed):
         torch.manual_seed(seed)
         net = nn.Sequential(nn.Linear(7, 33), nn.Tanh(), nn.Linear(33, 5)).double()
@@ -471,11 +494,12 @@ if rank == 0:
     print([tuple(chunk.sizes) for chunk in table["app.net.0.weight"].chunks])
 
 # %% [markdown]
-# **Predict.** Three ranks read. Rank 1 needs rows 11 to 21 of the first weight. In how many of the four files do they lie?
+# **Predict.** Three ranks read the checkpoint that four ranks wrote. Rank 1 needs rows 11 to 21 of the first weight. How many of the four files contain some of
+# these rows?
 
 # %%
 predict("18-files",
-        "A weight of 33 rows was written in pieces of 9, 9, 9, 6. Rows 11 to 21 lie in ...",
+        "How many files hold rows 11 to 21 of 33, in pieces of 9, 9, 9 and 6 rows?",
         ["1 file", "2 files", "4 files"])
 
 # %%
@@ -483,7 +507,7 @@ predict("18-files",
 for world in (2, 3):
     group = groups[world]
     if rank < world:
-        fewer = Sharded(world, seed=5)  # begins otherwise
+        fewer = Sharded(world, seed=5)  # begins with different weights
         dcp.load({"app": fewer}, checkpoint_id=home / "pieces", process_group=group)
         sharded_steps(fewer, 3)
         same = all(abs(a - b) < 1e-12 for a, b in zip(sums(fewer), wanted))
@@ -494,7 +518,7 @@ for world in (2, 3):
 from torch.distributed.checkpoint import FileSystemReader
 
 def files_with(first, last):
-    """In how many files the rows `first` to `last` of the first weight lie."""
+    """Count the files that contain rows `first` to `last` of the first weight."""
     table = FileSystemReader(Path(home.name, "pieces")).read_metadata().storage_data
     starts = {where.relative_path: piece.offset[0] for piece, where in table.items()
               if piece.fqn == "app.net.0.weight"}
@@ -503,19 +527,20 @@ def files_with(first, last):
 settle("18-files", lambda: f"{files_with(11, 21)} files")
 
 # %% [markdown]
-# Rows 11 to 21 lie in the pieces of ranks 1 (rows 9 to 17) and 2 (18 to 26). What is not cut (Adam's step counters, the rate) is written once, by one rank or another, and read by all: so rank 1 opens a third
-# file, too. In the lab you write this arithmetic of overlaps for flat shards.
+# Rows 11 to 21 are in the pieces of ranks 1 (rows 9 to 17) and 2 (rows 18 to 26). What is not split (Adam's step counters and the learning rate) is written
+# once, by one of the ranks, and read by all of them, so rank 1 opens a third file, too. In the lab you write this arithmetic of overlaps for flat shards.
 #
-# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread, while training goes on. Its thread makes collectives of its own. On the default group they
-# can mix with those of your step, and then both wait for each other. Give it **a group of its own**, of gloo: a group that has only NCCL it refuses.
+# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread while training continues. This thread makes its own collectives. On
+# the default group, they can mix with the collectives of your step, and then both wait for each other. To avoid this, give it **a separate group** of gloo,
+# because it refuses a group that has only NCCL.
 
 # %%
 # %%px
 alone = dist.new_group(backend="gloo")
 saving = dcp.async_save({"app": sharded}, checkpoint_id=home / "later", process_group=alone)
 for weight in sharded.net.parameters():
-    weight.detach().to_local().zero_()     # the training goes on, and changes the weights
-saving.result()                # before the next save: raises what went wrong
+    weight.detach().to_local().zero_()     # training continues and changes the weights
+saving.result()                # call it before the next save: it raises errors
 copy = Sharded(world=4, seed=5)
 dcp.load({"app": copy}, checkpoint_id=home / "later")
 same = sums(copy) == wanted
@@ -525,8 +550,9 @@ if rank == 0:
 # %% [markdown]
 # ## One file, and back
 #
-# A sharded checkpoint is made for the next training run. People who only use the network want one file instead. `dcp_to_torch_save` joins the pieces. It needs no ranks, so it can run
-# on any machine that has enough memory for the whole, for example as the command `python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER FILE`. The next cell runs in this kernel:
+# A sharded checkpoint is made for the next training run, whereas people who only use the network want one file. `dcp_to_torch_save` joins the pieces. Since it
+# needs no ranks, it can run on any machine that has enough memory for the whole, for example as the command
+# `python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER FILE`. The next cell runs in this kernel:
 
 # %%
 from torch import nn
@@ -542,10 +568,13 @@ torch_save_to_dcp(whole, again)
 print(sorted(path.name for path in again.iterdir()))
 
 # %% [markdown]
-# The way back is `torch_save_to_dcp`, which writes a folder that any number of ranks can load. It unpickles the file without `weights_only`, so use it only on files that you trust. You can also do without a folder. Only rank 0 reads the
-# file, and the other ranks pass an empty dictionary. With `broadcast_from_rank0`, rank 0 sends one whole tensor after the other to all ranks, and each rank keeps its shard of it. It uses the default group, so all ranks of the job have to take part.
-# The end of the cell shows the opposite direction during a run. All ranks take part in it as well. Because of `cpu_offload=True`, only rank 0 receives the whole, in the memory of the host.
-# Without it, every rank would receive the whole on its device.
+# The way back is `torch_save_to_dcp`, which writes a folder that any number of ranks can load. It unpickles the file without `weights_only`, so use it only on
+# files that you trust. You can also do without a folder. In that case, only rank 0 reads the file, and the other ranks pass an empty dictionary. With
+# `broadcast_from_rank0`, rank 0 sends one whole tensor after the other to all ranks, and each rank keeps its shard of it. It uses the default group, so all
+# ranks of the job have to take part.
+#
+# The end of the cell shows the opposite direction during a run, in which all ranks take part as well. Because of `cpu_offload=True`, only rank 0 receives the
+# whole, in the memory of the host. Without it, every rank would receive the whole on its device.
 
 # %%
 # %%px
@@ -567,24 +596,26 @@ options = StateDictOptions(full_state_dict=True, cpu_offload=True)
 full = get_model_state_dict(given.net, options=options)
 print(f"one file, 4 ranks: {given.net[0].weight.to_local().shape[0]} rows here;",
       f"tensors of the whole: {len(full)}")
-if rank == 0:  # read again: now there are shards in `file`
+if rank == 0:  # read it again, because `file` now holds shards
     file = torch.load(home / "whole.pt", weights_only=True)["app"]["net"]
     print("the whole is the file:", all(full[name].equal(file[name]) for name in full))
 
 # %% [markdown]
-# `get_model_state_dict` with `full_state_dict=True` is a collective call. The usual mistake is to call it inside `if rank == 0:`. Then rank 0 waits for the other ranks, and the script hangs. Other programs often ask for safetensors,
-# which DCP writes with its `HuggingFaceStorageWriter` if the package safetensors is installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
+# `get_model_state_dict` with `full_state_dict=True` is a collective call. A common mistake is to call it inside `if rank == 0:`, because rank 0 then waits for
+# the other ranks and the script hangs. Other programs often ask for safetensors, which DCP writes with its `HuggingFaceStorageWriter` if the package
+# safetensors is installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
 #
 # ## torchrun starts it again
 #
-# Outside a notebook the **agent** of torchrun, one on each node, watches its workers. If one dies, it ends the others, and starts all again, `--max-restarts` times. It keeps no state: your script finds its checkpoint.
-# [scripts/18_train.py](scripts/18_train.py) is the training above; its last rank kills itself before step 12. Saved is each 5 steps.
+# Outside a notebook, each node runs one **agent** of torchrun, which watches its workers. If one of them dies, the agent ends the others and starts all of them
+# again, up to `--max-restarts` times. It keeps no state, so your script must find its checkpoint. [scripts/18_train.py](scripts/18_train.py) contains the
+# training run above, with a checkpoint every 5 steps. Its last rank kills itself before step 12.
 #
-# **Predict.** The second life begins at step 10. What is different at the end?
+# **Predict.** The second life begins at step 10. How do the weights at the end compare with the weights of a run that was not killed?
 
 # %%
 predict("18-torchrun",
-        "Killed before step 12 of 30, saved each 5: the weights at the end are ...",
+        "How are the weights after a kill before step 12 of 30, saved every 5?",
         ["the same, to the bit", "the same, to 1e-12", "not the same"])
 
 # %%
@@ -601,7 +632,7 @@ def run(*options):
                        env={"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})
     told = [line for line in text.splitlines() if re.match("started|done|not", line)]
     print("\n".join(line.split(", digest")[0] for line in told))
-    return re.findall("digest (.*)", text)  # of all bits of the weights
+    return re.findall("digest (.*)", text)  # a digest of all bits of the weights
 
 calm, killed = run(), run("--dies-at", "12")
 
@@ -610,16 +641,17 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
        else "not the same")
 
 # %% [markdown]
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo (we have seen it in PyTorch 2.13 and 2.15): without it the agent's store still holds the dead ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo (we have seen it in PyTorch 2.13 and 2.15). Without it, the agent's store still holds the dead
+# ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
 #
 # <details><summary>Several nodes, and nodes that come and go</summary>
 #
-# `torchrun --nnodes 1:2 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --max-restarts 3 train.py`, on each node. If a node is lost, the others meet again without it; if one comes, all stop and meet with it (not run in this notebook).
-# Three things to know:
+# Run `torchrun --nnodes 1:2 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --max-restarts 3 train.py` on each node. If a node is lost, the others meet again
+# without it. If a node joins, all of them stop and meet with it (not run in this notebook). Three facts are important:
 #
-# * the host of the endpoint has the store: if it dies, the job is over;
-# * workers live in sessions of their own. Whoever kills only an agent leaves its workers behind: they train on, and write checkpoints;
-# * nodes that come do not use up `--max-restarts`. One that is lost does, where workers of the others fail for it.
+# * The host of the endpoint holds the store, so the job ends if this host dies.
+# * Workers run in separate sessions. If you kill only an agent, its workers survive, train on, and write checkpoints.
+# * Nodes that join do not use up `--max-restarts`. A node that is lost does so if workers on the other nodes fail because of it.
 # </details>
 #
 # <details><summary>Horovod elastic</summary>
@@ -634,10 +666,12 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
 #     train(state)
 #
-# `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`; the script prints a line `host:slots` for each host that is there now. The processes that live go on: `train` is called again, with the state of the last commit.
-# New hosts are looked for in `commit`, so that nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. If it finds one, plain numbers such as `step` go back to the last commit, and weights do not: Horovod 0.28.1.)
-# Not all of the state is in `TorchState`: generators and the loader are yours (`ElasticSampler` for the rows). A host on which a worker died is not used again (with `--blacklist-cooldown-range` not for some time), so on a single machine the job ends at the
-# first death (Horovod 0.28.1: "blacklisted slots count"). Not run in this notebook.
+# The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. Its script prints a line `host:slots` for each
+# host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last commit. `commit` also
+# looks for new hosts, so nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. If it finds a new host, plain numbers such
+# as `step` go back to the last commit, whereas weights do not: Horovod 0.28.1.) `TorchState` does not contain the whole state, because you have to handle the
+# generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with `--blacklist-cooldown-range`, it
+# is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots count"). This notebook does not run it.
 # </details>
 #
 # <details><summary>Today: torchft, and spare nodes</summary>
@@ -653,24 +687,31 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #         loss(model, rows(manager)).backward()
 #         optimizer.step()                      # only if no replica has failed in it
 #
-# Horovod's last release is of 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator, the *lighthouse*, knows by heartbeats which replicas are healthy. If one fails, the others go on without it from the next step on. When it is back, it copies the state from a healthy replica.
-# This works for DDP, for HSDP (a replica is then a whole group of shards, unit 16), for local SGD and for DiLoCo. The `commit`, rollback and regrouping above are its parts.
+# Horovod's last release dates from 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator,
+# the *lighthouse*, uses heartbeats to learn which replicas are healthy. If a replica fails, the others continue without it from the next step on. When it is
+# back, it copies the state from a healthy replica. This works for DDP, for HSDP (where a replica is a whole group of shards, unit 16), for local SGD and for
+# DiLoCo. It is built from the commit, rollback and regrouping described above.
 #
-# We ran a script with these calls, with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the next step without it, and none of them was restarted. A replica that started late copied the state of another one and had the same weights from
-# then on. torchft is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside
-# the living processes, and looks for slow ranks. It has not been run for this course.
+# We ran a script with these calls, with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the
+# next step without it, and none of them was restarted. A replica that started late copied the state of another one and had the same weights from then on.
+# torchft is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's
+# [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside the living
+# processes, and looks for slow ranks. It has not been run for this course.
 # </details>
 #
 # <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
 #
-# `keras.callbacks.BackupAndRestore(folder)` saves weights, optimiser and the epoch after each epoch (or each `save_freq` steps), and `fit` goes on from there; unit 07 kills a chief with it. The seeds of shuffling and of dropout are not in it: the training goes on,
-# but not to the same weights. Shuffle with a seed of the epoch's own, if you need that.
+# `keras.callbacks.BackupAndRestore(folder)` saves the weights, the optimiser and the epoch after each epoch (or every `save_freq` steps), and `fit` continues
+# from there. Unit 07 kills a chief with it. It does not contain the seeds of shuffling and of dropout, so the training run continues but does not reach the
+# same weights. If you need that, shuffle with a seed that depends on the epoch.
 # </details>
 #
 # <details><summary>The loader's position: StatefulDataLoader</summary>
 #
-# An order that is a function of the position, as here, has no state but a number. A `DataLoader` with `shuffle=True` and workers that read ahead has more: `torchdata`'s `StatefulDataLoader` has `state_dict()` and `load_state_dict()`
-# ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. By hand: a sampler that is given `endless` and a start.
+# An order that is a function of the position, as here, has no state except a number. A `DataLoader` with `shuffle=True` and workers that read ahead has more.
+# The `StatefulDataLoader` of `torchdata` has `state_dict()` and `load_state_dict()` for it
+# ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. By hand, you can
+# write a sampler that is given `endless` and a start.
 # </details>
 #
 # <details><summary>On Slurm: the end of the time, and requeue</summary>
@@ -684,19 +725,23 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     srun torchrun ... train.py & job=$!
 #     wait "$job"
 #
-# The script looks for the file `stop` after each step, on rank 0, which tells the others (a broadcast: all must stop at the same step), saves, removes the file, or the next life would stop at once, and ends. A job whose node fails is requeued by Slurm itself, if `JobRequeue` or `--requeue` allows it; `SLURM_RESTART_COUNT`
-# says how often it was. A job that was requeued waits for two minutes before it may begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
+# After each step, rank 0 of the script looks for the file `stop` and broadcasts the result, because all ranks must stop at the same step. If the file exists,
+# the script saves, removes the file (otherwise the next life would stop immediately), and ends. If a node fails, Slurm itself requeues the job, provided that
+# `JobRequeue` or `--requeue` allows it. `SLURM_RESTART_COUNT` counts how often this has happened. A job that was requeued waits for two minutes before it may
+# begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
 # </details>
 #
 # ## Alive, but wrong
 #
-# Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes.
-# Data parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. So they can compare a checksum from time to time, which costs one small message.
+# Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma
+# et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
+# parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. They can therefore compare a checksum from time to
+# time, which costs one small message.
 
 # %% tags=["setup"]
 # %%px --setup
 def fingerprint(tensors):
-    """A whole number that changes if any one of the tensors' numbers changes."""
+    """Return an integer that changes if any single number of the tensors changes."""
     bits = torch.cat([one.detach().flatten() for one in tensors]).view(torch.int64)
     return (bits * (2 * torch.arange(len(bits)) + 1)).sum().reshape(1)
 
@@ -706,7 +751,7 @@ def of_all_ranks(value):
     return [one.item() for one in values]
 
 def odd_ranks(value):
-    """The ranks whose value is not that of the majority."""
+    """Return the ranks whose value differs from the majority's."""
     values = of_all_ranks(value)
     usual = max(set(values), key=values.count)
     return [one for one in range(len(values)) if values[one] != usual]
@@ -724,9 +769,11 @@ if rank == 0:
           f"other weights on ranks {odd}")
 
 # %% [markdown]
-# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where the replicas have one (unit 16).
+# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where the replicas
+# have one (unit 16).
 #
-# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
+# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed
+# over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
 
 # %%
 predict("18-silent",
@@ -755,11 +802,13 @@ settle("18-silent", lambda: {0: "no rank", 1: "only that rank"}.get(
     len(cluster.pull("odd")[0]), "all ranks"))
 
 # %% [markdown]
-# The all-reduce has given the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes from the *same* rows before anything is summed. It costs one step now and then.
-# The comparison to the bit needs equal processors and deterministic kernels.
+# The all-reduce has spread the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes
+# from the *same* rows before anything is summed. This costs one step now and then. Comparing to the bit requires equal processors and deterministic kernels.
 #
-# **Alive, but slow.** A rank whose processor is too hot delays all the others, so every rank measures the same time for a step, and this time does not identify the slow rank. Measure two durations instead: how long a rank computes until it is ready, and how long it
-# then waits for the others. The **straggler** computes longest and waits least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer for all ranks. In this cell, rank 1 sleeps for 20 ms in each step.
+# **Alive, but slow.** A rank whose processor is too hot delays all the others, so every rank measures the same time for a step, and this time does not identify
+# the slow rank. Instead, measure two durations: how long a rank computes until it is ready, and how long it then waits for the others. The **straggler**
+# computes longest and waits least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer for all
+# ranks. In this cell, rank 1 sleeps for 20 ms in each step.
 
 # %% tags=["measured"]
 # %%px
@@ -783,11 +832,22 @@ if rank == 0:
     print("the straggler is rank", busy_ms.index(max(busy_ms)))
 
 # %% [markdown]
-# These are medians over the steps, because any rank is late now and then. On a GPU the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the clock. That is right for the time of a single step; the throughput of a run is measured over many steps without a pause (lab 19, exercise 7). With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and so the waiting. In both cases, leave the machine out at the next restart. After a slow rank you can go on from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older checkpoints, too.
+# These are medians over the steps, because any rank is late now and then. Whether a rank is wrong or slow, leave its machine out at the next restart. After a
+# slow rank you can continue from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older
+# checkpoints, too.
+#
+# <details><summary>Measuring this on a GPU and with DDP</summary>
+#
+# On a GPU, the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the
+# clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is right for
+# the time of a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
+# </details>
 #
 # ## How often?
 #
-# Saving costs, and what lies behind the last checkpoint is lost. Young 1974: the sum is smallest at $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. Here is the job at the top, if a save takes 60 s and a restart 300 s; *longer* means against the same job without saves and failures:
+# Saving takes time, and the work since the last checkpoint is lost when a job stops. According to Young (1974), the sum of both is smallest with $\sqrt{2 \cdot
+# \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. We apply this to the job at the top, assuming that a save takes 60 s and a restart 300 s. In
+# the output, *longer* compares with the same job without saves and failures:
 
 # %%
 from manyhands.simulate.survival import job_s, young_s
@@ -799,11 +859,11 @@ for every_s in (best_s / 4, best_s / 2, best_s, 2 * best_s, 4 * best_s):
     print(f"every {every_s / 60:5.1f} minutes: {100 * longer:4.1f} % longer")
 
 # %% [markdown]
-# **Predict.** Saving in the background stops the training for 2 s instead of 60. How often should it save then?
+# **Predict.** If the job saves in the background, a save stops it for 2 s instead of 60 s. How many times as often should it save?
 
 # %%
 predict("18-young",
-        "A save stops the training for 2 s, not 60: it should save ... as often",
+        "How much more often should a job save if a save takes 2 s, not 60 s?",
         ["twice", "5 times", "30 times"])
 
 # %%
@@ -817,21 +877,28 @@ settle("18-young", lambda: min(
     key=lambda item: abs(item[1] - best_s / quick_s))[0])
 
 # %% [markdown]
-# The root makes it forgiving: twice or half the best interval costs little more. Most of what is left with the quick save is the restart (300 s in 3.1 hours: 2.7 %), which no checkpoint makes shorter.
+# The square root makes the choice forgiving, because twice or half the best interval costs little more. With the quick save, most of the remaining cost is the
+# restart (300 s in 3.1 hours, or 2.7 %), which no checkpoint makes shorter.
 #
-# ## What you can do now
+# ## Summary
 #
-# * **Whole or not there:** beside, flush, fsync, rename, fsync the folder; two at least; skip what cannot be read.
-# * **State:** weights, optimiser, schedule, generators, position. To the bit, or something is missing.
-# * **Other numbers of ranks:** an order of rows without the world in it; pieces with a table (DCP); the rate from the base rate.
-# * **Frameworks:** torchrun starts all workers again, torchft and Horovod keep the living ones, and Slurm requeues the job. None of them knows your state.
-# * **One file:** `dcp_to_torch_save` and `torch_save_to_dcp`; a full state dict is a collective call.
-# * **Alive, but wrong or slow:** compare checksums of the weights, gradients of the same rows, and the time that each rank waits.
-# * **How often:** $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$, with the MTBF of the whole job.
+# * To write a checkpoint that is whole or absent, write next to the old file, flush, fsync, rename, and fsync the folder. Keep at least two, and skip those
+#   that cannot be read.
+# * The state consists of weights, optimiser, schedule, generators and position. If a resumed run differs in a single bit, something is missing.
+# * For a different number of ranks, use an order of rows that does not depend on the world size, pieces with a table (DCP), and a learning rate computed from
+#   the base rate.
+# * torchrun starts all workers again, torchft and Horovod keep the surviving ones, and Slurm requeues the job, but none of them knows your state.
+# * `dcp_to_torch_save` and `torch_save_to_dcp` convert between pieces and one file. A full state dict is a collective call.
+# * To find a rank that is wrong or slow, compare checksums of the weights, gradients of the same rows, and the time that each rank waits.
+# * Save every $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds, with the MTBF of the whole job.
 #
-# **References.** J. W. Young 1974, [A first order approximation to the optimum checkpoint interval](https://doi.org/10.1145/361147.361115). J. T. Daly 2006, [A higher order estimate of the optimum checkpoint interval for restart dumps](https://doi.org/10.1016/j.future.2004.11.016).
-# T. S. Pillai et al. 2014, [All File Systems Are Not Created Equal](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/pillai): what a power cut leaves. A. Grattafiori et al. 2024, [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783), section 3.3.4. J. Ma et al. 2025, [Understanding Silent Data Corruption in LLM Training](https://arxiv.org/abs/2502.12340).
-# [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html), [Distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html), [Horovod elastic](https://horovod.readthedocs.io/en/stable/elastic_include.html): documentation.
+# **References.** J. W. Young 1974, [A first order approximation to the optimum checkpoint interval](https://doi.org/10.1145/361147.361115). J. T. Daly 2006,
+# [A higher order estimate of the optimum checkpoint interval for restart dumps](https://doi.org/10.1016/j.future.2004.11.016). T. S. Pillai et al. 2014,
+# [All File Systems Are Not Created Equal](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/pillai): what a power cut leaves. A.
+# Grattafiori et al. 2024, [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783), section 3.3.4. J. Ma et al. 2025,
+# [Understanding Silent Data Corruption in LLM Training](https://arxiv.org/abs/2502.12340). [torchrun](https://docs.pytorch.org/docs/stable/elastic/run.html),
+# [Distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html),
+# [Horovod elastic](https://horovod.readthedocs.io/en/stable/elastic_include.html): documentation.
 
 # %%
 cluster.stop()
