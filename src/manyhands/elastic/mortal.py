@@ -62,7 +62,7 @@ def with_rank(why, outcomes):
     """The words of `failure`, for a learner's function that raised or never returned, with its ranks."""
     words = why.removeprefix("RuntimeError: ")
     ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
-    if "is not written yet" in why or not ranks:
+    if not why or "is not written yet" in why or not ranks:
         return words
     return f"{'On all ranks' if len(ranks) == len(outcomes) else f'On rank {ranks[0]}'}: {words}"
 

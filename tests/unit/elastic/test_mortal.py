@@ -6,7 +6,7 @@ import psutil
 import pytest
 import torch
 
-from manyhands.elastic.mortal import failure, in_process, in_ranks, kill_me
+from manyhands.elastic.mortal import Outcome, failure, in_process, in_ranks, kill_me, with_rank
 
 
 def test_what_it_returns_comes_back_and_what_it_prints_does_not(capfd):
@@ -87,6 +87,15 @@ def test_ranks_of_which_one_is_late_or_raises_leave_no_process():
     assert [outcome.error.partition(". ")[0] for outcome in outcomes] == ["not done after 8 s", "ValueError: as it happens"]
     assert "wait for each other" in outcomes[0].error and "very busy" in outcomes[0].error
     assert psutil.Process().children() == before
+
+
+def test_the_ranks_of_a_failure_are_named():
+    fine, wrong = Outcome(value=1), Outcome(error="RuntimeError: life raised KeyError: 'a'")
+    assert with_rank(failure([fine, fine]), [fine, fine]) == ""
+    assert with_rank(failure([fine, wrong]), [fine, wrong]) == "On rank 1: life raised KeyError: 'a'"
+    assert with_rank(failure([wrong, wrong]), [wrong, wrong]) == "On all ranks: life raised KeyError: 'a'"
+    unwritten = [Outcome(error="RuntimeError: life is not written yet: put your code")] * 2
+    assert with_rank(failure(unwritten), unwritten) == "life is not written yet: put your code"
 
 
 def test_an_error_on_one_rank_ends_the_others_and_is_named_first():
