@@ -1,22 +1,24 @@
 # %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Lab: a model that no rank holds whole
 #
-# You write the three stages of ZeRO on vectors that are cut into shards, and you find the mistakes in code of this kind that runs and is wrong. At the end you can
+# You write the three stages of ZeRO on vectors that are split into shards, and you find the mistakes in code of this kind that runs but is wrong. At the end,
+# you can
 #
-# * foretell the bytes on a rank at each stage, and how deep a model fits;
-# * cut tensors of any size into shards, and put them together again;
-# * take a step of Adam with a part of the states on each rank, and have the weights of one process;
-# * gather weights, use them and free them, forward and backward;
-# * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone;
-# * find what is wrong in a training loop around `fully_shard`, by comparing it with one process.
+# * predict the bytes on a rank at each stage, and how deep a model fits.
+# * split tensors of any size into shards, and put them together again.
+# * take a step of Adam with a part of the states on each rank, and obtain the weights that a single process computes.
+# * gather weights, use them and free them, in the forward and in the backward pass.
+# * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone.
+# * find what is wrong in a training loop around `fully_shard`, by comparing it with a single process.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 28.
 #
-# Exercise 1 runs in this kernel, all others on the ranks: their cells begin with `%%px`. A mistake may make the ranks wait for each other: after a few seconds the cluster
-# notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right. Every hint has two steps: run `hint(...)` again for the second.
+# Exercise 1 runs in this kernel, whereas all others run on the ranks, in cells that begin with `%%px`. A mistake may make the ranks wait for each other. In
+# this case, the cluster notices it after a few seconds, reports which rank waits for which, and heals. Below each check you see what it prints when the answer
+# is right. Every hint has two steps, so run `hint(...)` again for the second one.
 #
-# On the ranks every function has a `group`; `None` is the world. Inside a group `dist.get_rank(group)` says which rank this is and `dist.get_world_size(group)` how many there are.
-# The checks use groups of 4, 3, 2 ranks and of 1. All ranks of the group call the function.
+# On the ranks, every function has a `group`, and `None` means the world. Inside a group, `dist.get_rank(group)` returns the number of this rank, and
+# `dist.get_world_size(group)` the number of ranks. The checks use groups of 4, 3, 2 ranks and of 1. All ranks of the group call the function.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -37,35 +39,36 @@ from torch.nn.functional import pad
 
 if not dist.is_initialized():  # so that this cell can be run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatter accepts only CPU tensors
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
 # ## 1. What lies on a rank
 #
-# Each layer is a flat vector of its own, padded to a multiple of the ranks, and cut into equal shards. Count the bytes on the fullest rank:
+# Each layer is stored as a separate flat vector, which is padded to a multiple of the number of ranks and split into equal shards. Count the bytes on the
+# fullest rank, as the sum of two parts:
 #
-# * what is **kept**. A whole vector has the layer's parameters, without padding; a shard has its padding too. The optimiser's states are sharded from stage 1 on, the gradients from
-#   stage 2, the weights from stage 3;
-# * the layer **at work**, on top, where it must be whole for a moment: in stage 2 the gradient of one layer, in stage 3 the weights and the gradient of one layer. These are
-#   padded, since the collectives take them so. Count the largest layer.
+# * Some bytes are **kept** permanently. A whole vector has the layer's parameters without padding, whereas a shard includes its padding. The optimiser states
+#   are sharded from stage 1 on, the gradients from stage 2 on, and the weights in stage 3.
+# * In addition, the layer **at work** must be whole for a moment. In stage 2 this is the gradient of one layer, and in stage 3 it is the weights and the
+#   gradient of one layer. These are padded, since the collectives need them in this form. Count the largest layer.
 #
-# `weight`, `gradient` and `states` are bytes for each parameter. Activations are not counted. One rank alone is counted by the same rule.
+# `weight`, `gradient` and `states` are the bytes for each parameter. Activations are not counted. The same rule applies to a single rank.
 #
-# Then: how many equal layers of `size` parameters fit into a device? 0, if not even one does.
+# Then compute how many equal layers of `size` parameters fit into a device. The answer is 0 if not even one of them fits.
 #
 # *Difficulty ●○○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# 10 parameters on 4 ranks: 3 in a shard, 12 in the padded vector. What does each layer add, and what is there once, however many layers there are? For more, run
-# `hint("16-memory")` in a cell of its own.
+# On 4 ranks, 10 parameters make shards of 3 and a padded vector of 12. Which bytes does each layer add, and which bytes exist only once, however many layers
+# there are? For more help, run `hint("16-memory")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="memory"
 def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int = 2,
            states: int = 12) -> int:
-    """The bytes on the fullest rank. layers: the parameters of each layer."""
+    """Return the bytes on the fullest rank. layers: the parameters of each layer."""
     ### BEGIN SOLUTION
     kept, work = 0, {2: gradient, 3: weight + gradient}.get(stage, 0)
     for size in layers:
@@ -79,7 +82,7 @@ def memory(layers: list, ranks: int, stage: int, weight: int = 2, gradient: int 
 
 def most_layers(size: int, device_bytes: int, ranks: int, stage: int, weight: int = 2,
                 gradient: int = 2, states: int = 12) -> int:
-    """How many layers of `size` parameters fit into `device_bytes` on each rank."""
+    """Return how many layers of `size` parameters fit into `device_bytes` on a rank."""
     ### BEGIN SOLUTION
     one, two = (memory([size] * count, ranks, stage, weight, gradient, states)
                 for count in (1, 2))
@@ -92,29 +95,32 @@ check.memory(memory, most_layers)
 # %% [markdown]
 # ## 2. Cut, put together, and cut a mean
 #
-# Three tools for all that follows. Sizes need not divide: the flat vector gets zeros at its end, up to the next multiple of the ranks. All shards are equally long; with 2 numbers on 4
-# ranks, two ranks hold padding only.
+# Write three tools that the other exercises use. The sizes need not be divisible by the number of ranks, because the flat vector is padded with zeros up to its
+# next multiple. All shards are equally long, so with 2 numbers on 4 ranks, two ranks hold only padding.
 #
-# * `shard` needs no communication. Its result has memory of its own: a view of the whole vector would keep the whole vector alive.
+# * `shard` needs no communication. Its result must have separate memory, because a view of the whole vector would keep the whole vector alive.
 # * `unshard` sends each number once to each other rank, as **one all-gather** of the shards does.
-# * `reduce_shard` gives this rank's shard of the **mean** over the ranks' tensors, as **one reduce-scatter** does. The check counts as the textbook's
-#   rings do, where an all-reduce sends twice as much. (gloo, which runs here, makes its reduce-scatter of a whole all-reduce; NCCL on GPUs does not.) `reduce_shard` may write into `tensor`.
+# * `reduce_shard` returns this rank's shard of the **mean** over the ranks' tensors, as **one reduce-scatter** does. The check counts bytes as in the
+#   textbook's rings, where an all-reduce sends twice as much. (gloo, which runs here, builds its reduce-scatter from a whole all-reduce, whereas NCCL on GPUs
+#   does not.) `reduce_shard` may write into `tensor`.
 #
-# All keep the type of the numbers: `float64`, `float32` and `bfloat16` come.
+# All three keep the type of the numbers, which can be `float64`, `float32` or `bfloat16`.
 #
-# `dist.all_gather_single(whole, own, group=group)` and `dist.reduce_scatter_single(own, whole, op, group=group)` fill their first argument; `dist.ReduceOp.AVG` is a mean. In PyTorch before 2.13 the two are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
+# `dist.all_gather_single(whole, own, group=group)` and `dist.reduce_scatter_single(own, whole, op, group=group)` fill their first argument, and
+# `dist.ReduceOp.AVG` is a mean. In PyTorch before 2.13 the two are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# `pad(flat, (0, n))` puts n zeros behind a vector. How many, so that `len(flat) + n` is a multiple of the ranks, and 0 if it is one already? For more, `hint("16-shards")`.
+# `pad(flat, (0, n))` appends n zeros to a vector. Which n makes `len(flat) + n` a multiple of the number of ranks, and is 0 if `len(flat)` is already one? For
+# more help, run `hint("16-shards")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="shards"
 # %%px --setup
 def shard(tensor, rank: int, ranks: int):
-    """The shard of this rank: flat, padded with zeros, in memory of its own."""
+    """Return this rank's shard, flat, padded with zeros, and in separate memory."""
     ### BEGIN SOLUTION
     flat = tensor.detach().flatten()
     return pad(flat, (0, -len(flat) % ranks)).chunk(ranks)[rank].clone()
@@ -122,7 +128,7 @@ def shard(tensor, rank: int, ranks: int):
 
 
 def unshard(own, shape, group=None):
-    """The whole tensor of this shape, from the shards `own` of all ranks."""
+    """Return the whole tensor of this shape, from the shards `own` of all ranks."""
     ### BEGIN SOLUTION
     whole = own.new_empty(len(own) * dist.get_world_size(group))
     dist.all_gather_single(whole, own, group=group)
@@ -131,7 +137,7 @@ def unshard(own, shape, group=None):
 
 
 def reduce_shard(tensor, group=None):
-    """The shard of this rank of the mean of all ranks' tensors, padded with zeros."""
+    """Return this rank's shard of the mean of all ranks' tensors, padded with zeros."""
     ### BEGIN SOLUTION
     flat, ranks = tensor.detach().flatten(), dist.get_world_size(group)
     whole = pad(flat, (0, -len(flat) % ranks))
@@ -146,26 +152,28 @@ check.shards(cluster, "shard", "unshard", "reduce_shard")
 # %% [markdown]
 # ## 3. Stage 1: Adam on the own shard
 #
-# All ranks have the same weights, and each has gradients of its own in `p.grad`. One step: this rank's shard of the mean gradient; Adam on this rank's shard of the weights; then the
-# new weights of all shards into all parameters, in place. The weights must be those of one process with `torch.optim.Adam` and the mean of the gradients.
+# All ranks have the same weights, and each rank has its own gradients in `p.grad`. In one step, a rank computes its shard of the mean gradient and applies Adam
+# to its shard of the weights. Then the new weights of all shards are written into all parameters, in place. The weights must equal those that a single process
+# computes with `torch.optim.Adam` and the mean of the gradients.
 #
-# * `state` is a dict, empty at the first step, the same one at each later step. Keep in it whatever must live on: Adam's two numbers for each parameter **of the shard**, and, if you like,
-#   a copy of the shard. Nothing else may stay in memory. `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic: it too can live in `state`.
-# * Cut each parameter for itself or all of them as one long vector, as you like.
-# * The gradients may travel by reduce-scatter or all-reduce, once; the new weights once. What becomes of `p.grad` is up to you.
+# * `state` is a dict that is empty at the first step, and every later step gets the same dict. Store in it whatever must survive the step, namely Adam's two
+#   numbers for each parameter **of the shard** and, if you like, a copy of the shard. Nothing else may stay in memory.
+#   `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic, since it can be stored in `state`, too.
+# * You can split each parameter separately, or all of them as one long vector.
+# * Send the gradients once, by reduce-scatter or all-reduce, and the new weights once. You may do with `p.grad` what you like.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# With the tools of exercise 2 no collective has to be called here. What must Adam have, besides the gradient, that must be the same object at the next step? For more,
-# `hint("16-zero1")`.
+# With the tools of exercise 2, you need not call a collective here. Besides the gradient, what does Adam need that must be the same object at the next step?
+# For more help, run `hint("16-zero1")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="zero1"
 # %%px --setup
 def zero1_step(parameters, state: dict, lr: float, eps: float, group=None) -> None:
-    """One step of Adam, with betas of 0.9 and 0.999; the weights are new in place."""
+    """Take one step of Adam (betas 0.9 and 0.999) and change the weights in place."""
     ### BEGIN SOLUTION
     parameters = list(parameters)
     if not state:
@@ -186,13 +194,14 @@ check.zero1(cluster, "zero1_step")
 # %% [markdown]
 # ## 4. Find the bug: stage 2
 #
-# In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean is cut into shards, this rank keeps its own shard, and the whole gradient is freed.
-# The function below was written for that. It runs without an error, but in a long training run its memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
+# In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean is split into shards, this
+# rank keeps its own shard, and the whole gradient is freed. The function below was written for that. It runs without an error, but in a long training run its
+# memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
 
 # %%
 # %%px --setup
 def faulty_backward(loss, parameters, group=None):
-    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    """Run backward of `loss`; return this rank's shard of each mean gradient."""
     parameters = list(parameters)
     shards = [None] * len(parameters)
     for i, p in enumerate(parameters):
@@ -204,7 +213,7 @@ def faulty_backward(loss, parameters, group=None):
     return shards
 
 # %% [markdown]
-# The evidence comes from two calls with the same network of six parameters. It needs your `reduce_shard`. What should each of the three numbers be?
+# The evidence comes from two calls with the same network of six parameters, and it needs your `reduce_shard`. What should each of the three numbers be?
 
 # %%
 # %%px --setup
@@ -229,13 +238,14 @@ def evidence_of_backward(backward):
 evidence_of_backward(faulty_backward)
 
 # %% [markdown]
-# Write the function as it should be, then run `evidence_of_backward(zero2_backward)`. The check asks for this:
+# Write the function as it should be, then run `evidence_of_backward(zero2_backward)`. The check has these requirements:
 #
 # * The shards are returned in the order of the parameters, padded as in exercise 2.
-# * Afterwards `p.grad` is `None` for each parameter, and the network is as it was before. The function is called again with the next loss.
-# * While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed. Afterwards there is none. A copy of a gradient is as large as the gradient, and a view of one
-#   keeps all of it alive.
-# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of an all-reduce's. Each parameter gets a gradient, on all ranks in the same order.
+# * Afterwards `p.grad` is `None` for each parameter, and the network is as it was before, because the function is called again with the next loss.
+# * While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed. Afterwards there is
+#   none. A copy of a gradient is as large as the gradient, and a view of one keeps all of it alive.
+# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of the bytes of an all-reduce. Each parameter gets a gradient, on all ranks
+#   in the same order.
 #
 # `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is ready, and it returns a handle.
 #
@@ -243,13 +253,13 @@ evidence_of_backward(faulty_backward)
 #
 # <details><summary>Hint</summary>
 #
-# Compare each number with the number of parameters, in the first call and in the second one. For more, run `hint("16-zero2")`.
+# Compare each number with the number of parameters, in the first call and in the second one. For more help, run `hint("16-zero2")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="zero2"
 # %%px --setup
 def zero2_backward(loss, parameters, group=None) -> list:
-    """Backward of `loss`: this rank's shard of each parameter's mean gradient."""
+    """Run backward of `loss`; return this rank's shard of each mean gradient."""
     ### BEGIN SOLUTION
     parameters = list(parameters)
     shards = [None] * len(parameters)
@@ -272,13 +282,14 @@ check.zero2(cluster, "zero2_backward")
 # %% [markdown]
 # ## 5. Find the bug: stage 3
 #
-# In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its shard and not the weight. This layer was written for
-# that. Its outputs are right. However, after the forward pass of a network of many such layers, a rank holds all weights whole, and the network does not learn what one process learns.
+# In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its
+# shard and not the weight. This layer was written for that, and its outputs are right. However, after the forward pass of a network of many such layers, a rank
+# holds all weights whole, and the network does not learn what a single process learns.
 
 # %%
 # %%px --setup
 class FaultyLinear(torch.autograd.Function):
-    """x: rows of this rank. own: the shard of a weight of shape (outputs, inputs)."""
+    """Multiplies rows `x` by a weight (outputs, inputs), of which `own` is a shard."""
 
     @staticmethod
     def forward(ctx, x, own, shape, group=None):
@@ -295,7 +306,7 @@ class FaultyLinear(torch.autograd.Function):
         return to_x, reduce_shard(to_weight, ctx.group), None, None
 
 # %% [markdown]
-# The evidence compares it with a whole layer of 6 x 8 weights. Each rank has 2 rows and a different loss. It needs the tools of exercise 2.
+# The evidence compares it with a whole layer of 6 x 8 weights, where each rank has 2 rows and a different loss. It needs the tools of exercise 2.
 
 # %%
 # %%px --setup
@@ -321,21 +332,23 @@ evidence_of_layer(FaultyLinear)
 # %% [markdown]
 # Write the layer as it should be, then run `evidence_of_layer(GatheredLinear)`.
 #
-# * Between forward and backward a rank holds no whole weight. The check counts everything that is in memory at that time, no matter what keeps it alive.
-# * The gradient of the shard is this rank's part of the **mean** over the ranks, as if `weight.grad` had been averaged and cut. The gradient of `x` is what a whole layer gives for the rows of this rank.
+# * Between forward and backward, a rank holds no whole weight. The check counts everything that is in memory at that time, no matter what keeps it alive.
+# * The gradient of the shard is this rank's part of the **mean** over the ranks, as if `weight.grad` had been averaged and split. The gradient of `x` is what a
+#   whole layer returns for the rows of this rank.
 # * Forward sends as much as one all-gather of the weight, and backward as much as one all-gather and one reduce-scatter.
 #
 # *Difficulty ●●●, 8 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What `ctx` holds lives until backward. Which tensors may it hold, so that the weight is freed when forward returns? For more, run `hint("16-gather")`.
+# What `ctx` holds stays in memory until backward. Which tensors may it hold, so that the weight is freed when forward returns? For more help, run
+# `hint("16-gather")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="gather"
 # %%px --setup
 class GatheredLinear(torch.autograd.Function):
-    """x: rows of this rank. own: the shard of a weight of shape (outputs, inputs)."""
+    """Multiplies rows `x` by a weight (outputs, inputs), of which `own` is a shard."""
 
     @staticmethod
     def forward(ctx, x, own, shape, group=None):
@@ -359,27 +372,31 @@ check.gather(cluster, "GatheredLinear")
 # %% [markdown]
 # ## 6. Master weights
 #
-# The parameters are `bfloat16`: 8 bits of precision. A step that is smaller than half the distance to the next number changes nothing, a thousand times over. So each rank keeps its shard
-# of the weights in `float32`, the master, and takes the step there; the parameters get it rounded.
+# The parameters are `bfloat16`, which has 8 bits of precision. If a step is smaller than half the distance to the next number, it changes nothing, even if it
+# is repeated a thousand times. For this reason, each rank keeps its shard of the weights in `float32`, which is the master, and takes the step there. The
+# parameters receive the rounded result.
 #
-# One step of plain SGD: `master -= lr * mean gradient`.
+# Take one step of plain SGD, `master -= lr * mean gradient`.
 #
-# * The gradients, `bfloat16` in `p.grad`, are added up **in float32**, by one reduce-scatter: in bfloat16 a small one would vanish beside a large one.
-# * `state` is a dict as in exercise 3. It holds one number of float32 for each parameter of the shard, nothing more.
-# * The new weights travel as `bfloat16`, and are the only numbers that are rounded: mean, rate and step are float32. The check compares the master in `state` too.
-# * The parameters keep their memory: write into them in place.
+# * The gradients, which are `bfloat16` in `p.grad`, are added up **in float32** by one reduce-scatter, because in bfloat16 a small one would vanish next to a
+#   large one.
+# * `state` is a dict as in exercise 3. It holds one number of float32 for each parameter of the shard and nothing more.
+# * The new weights are sent as `bfloat16`, and they are the only numbers that are rounded, because the mean, the learning rate and the step are float32. The
+#   check also compares the master in `state`.
+# * The parameters keep their memory, so write into them in place.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Where do you change the type: before the collective, or behind it? It matters for the gradients and for the bytes of the weights. For more, `hint("16-masters")`.
+# Do you change the type before the collective or after it? The choice matters for the gradients and for the bytes of the weights. For more help, run
+# `hint("16-masters")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="masters"
 # %%px --setup
 def mixed_step(parameters, state: dict, lr: float, group=None) -> None:
-    """One step of SGD on a float32 shard; the bfloat16 parameters are new in place."""
+    """Take a step of SGD on a float32 shard; change the bfloat16 parameters in place."""
     ### BEGIN SOLUTION
     parameters = list(parameters)
     if not state:
@@ -396,27 +413,30 @@ check.masters(cluster, "mixed_step")
 # %% [markdown]
 # ## 7. Clip by the norm of all
 #
-# Gradients are clipped by the norm of **all** numbers of all vectors. Here each rank has a shard of each vector. If the norm is larger than `max_norm`, all numbers become smaller by the factor
-# `max_norm / norm`, in place; else nothing changes. (PyTorch divides by `norm + 1e-6`, which the check accepts too.) Every rank returns the same norm, which is the one before the clipping.
+# Gradients are clipped by the norm of **all** numbers of all vectors, but here each rank has only a shard of each vector. If the norm is larger than
+# `max_norm`, multiply all numbers by `max_norm / norm`, in place. Otherwise, nothing changes. (PyTorch divides by `norm + 1e-6`, which the check accepts, too.)
+# Every rank returns the same norm, which is the norm before clipping.
 #
-# * `sizes[i]` is the length of vector i without padding. What stands in the padding here may be anything, even `nan`, as in memory that nobody has written to: it does not count.
-# * There may be many vectors, and no gradient at all: all zeros. **One all-reduce of one number** is enough.
+# * `sizes[i]` is the length of vector i without padding. The padding does not count, because it may contain anything here, even `nan`, as in memory that has
+#   never been written.
+# * There may be many vectors, and all gradients may be zero. **One all-reduce of one number** is enough.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Norms cannot be added. What can? And how many of its numbers are real on rank r, if each shard has k, and the vector n? For more, `hint("16-clip")`.
+# Norms cannot be added, so which quantity can? If each shard has k numbers and the vector has n, how many numbers on rank r are not padding? For more help, run
+# `hint("16-clip")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="clip"
 # %%px --setup
 def clip_shards(shards: list, sizes: list, max_norm: float, group=None) -> float:
-    """Clip the shards of some vectors in place; return the norm of all of it before."""
+    """Clip the shards of some vectors in place; return the norm of all before that."""
     ### BEGIN SOLUTION
     rank, square = dist.get_rank(group), shards[0].new_zeros(1)
     for own, size in zip(shards, sizes):
-        real = max(0, size - rank * len(own))  # too large a number takes the whole shard
+        real = max(0, size - rank * len(own))  # a larger number takes the whole shard
         square += own[:real].square().sum()
     dist.all_reduce(square, group=group)
     norm = math.sqrt(square.item())
@@ -432,8 +452,9 @@ check.clip(cluster, "clip_shards")
 # %% [markdown]
 # ## 8. Find the bug: `fully_shard`
 #
-# This loop trains with PyTorch's `fully_shard`. In each step every rank takes 8 rows in four micro-batches, and then it clips the gradients. It runs, its loss falls, and no error is raised, but in the end its weights
-# differ from the weights of one process that takes, in each step, the 32 rows that the four ranks take together. Three things in it are wrong. Do not study the code for long. Look at what it did, which the cells below it show.
+# This loop trains with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients. The loop runs,
+# its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32 rows that the
+# four ranks take together. Three things in it are wrong. Do not study the code for long. Instead, look at what it did, which the cells below it show.
 
 # %%
 # %%px --setup
@@ -443,7 +464,7 @@ from torch.distributed.fsdp import fully_shard
 mesh = init_device_mesh(device.type, (dist.get_world_size(),))
 
 def faulty_training(make, x, y, seed, steps, max_norm, mesh):
-    """Train the network that `make()` draws; return it."""
+    """Train the network that `make()` creates, and return it."""
     rank, ranks = mesh.get_local_rank(), mesh.size()
     torch.manual_seed(seed + rank)  # each rank draws its own random numbers
     net = make()
@@ -466,8 +487,8 @@ def faulty_training(make, x, y, seed, steps, max_norm, mesh):
     return net
 
 # %% [markdown]
-# The evidence looks at the weights of all ranks before the first step and after it. `max_norm` is 0.1 and the rate is 0.5, so a clipped step of plain SGD is 0.05 long. In each rank's 8 rows of
-# this step, rows 2 to 7 belong to the later micro-batches.
+# The evidence looks at the weights of all ranks before the first step and after it. Since `max_norm` is 0.1 and the learning rate is 0.5, a clipped step of
+# plain SGD is 0.05 long. In each rank's 8 rows of this step, rows 2 to 7 belong to the later micro-batches.
 
 # %%
 # %%px --setup
@@ -499,19 +520,21 @@ def evidence_of_training(train):
 evidence_of_training(faulty_training)
 
 # %% [markdown]
-# Write the loop as it should be, then run `evidence_of_training(training)`. It is still `fully_shard` that averages the gradients, and each step scatters them once. The check also trains on a `mesh` of two of the four ranks, which then take 16 rows each.
+# Write the loop as it should be, then run `evidence_of_training(training)`. `fully_shard` still averages the gradients, and each step scatters them once. The
+# check also trains on a `mesh` of two of the four ranks, which then take 16 rows each.
 #
 # *Difficulty ●●●, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Repair one thing at a time, and run the evidence after each. What would one process print in its three lines? For more, run `hint("16-training")`.
+# Repair one thing at a time, and run the evidence after each repair. What would a single process print in its three lines? For more help, run
+# `hint("16-training")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="training"
 # %%px --setup
 def training(make, x, y, seed, steps, max_norm, mesh):
-    """`faulty_training`, repaired: the ranks together have the weights of one process."""
+    """Train as `faulty_training` should: the weights equal those of a single process."""
     ### BEGIN SOLUTION
     rank, ranks = mesh.get_local_rank(), mesh.size()
     torch.manual_seed(seed)
@@ -538,8 +561,8 @@ check.training(cluster, "training")
 # %% [markdown]
 # ## All together
 #
-# Your pieces train a network on handwritten digits, with stage 3: while it computes, a rank has one layer whole at a time. One process with all weights trains beside it, to compare. Not
-# graded: it works when your pieces do.
+# Your functions now train a network on handwritten digits with stage 3, so that a rank has only one layer whole at a time while it computes. For comparison, a
+# single process with all weights trains the same network. This part is not graded, and it works when your functions do.
 
 # %%
 # %%px
@@ -556,7 +579,7 @@ sizes = [weight.numel() for weight in weights]
 # %%
 # %%px
 def train(multiply, leaves, clip, x, y):
-    """30 steps of Adam; multiply(h, i) is layer i. The losses of the first and last."""
+    """Take 30 steps of Adam; multiply(h, i) is layer i. Return the first and last loss."""
     adam, losses = torch.optim.Adam(leaves, lr=0.01), []
     for step in range(30):
         h = multiply(torch.tanh(multiply(torch.tanh(multiply(x, 0)), 1)), 2)
@@ -588,12 +611,14 @@ if rank == 0:
 # %% [markdown]
 # ## Where to go on
 #
-# * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees like this, and it gathers the next layer while one computes, as the tutorial shows. Which of your functions would have to change for that?
-# * In exercise 4 each reduce-scatter stops backward until it has ended. Start it with `async_op=True`, and wait for it in the next hook: how many whole gradients are there then?
-# * Exercise 6 with Adam keeps 12 bytes for each parameter of the shard. Which 12?
-# * S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054); Y. Zhao et al. 2023,
-#   *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, [arXiv 2304.11277](https://arxiv.org/abs/2304.11277); P. Micikevicius et al. 2018, *Mixed Precision Training*,
-#   [arXiv 1710.03740](https://arxiv.org/abs/1710.03740).
+# * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees as you do, and it gathers the next layer while the current one computes, as the tutorial shows.
+#   Which of your functions would have to change for that?
+# * In exercise 4, each reduce-scatter stops backward until it has ended. Start it with `async_op=True` and wait for it in the next hook. How many whole
+#   gradients are then in memory?
+# * Exercise 6 with Adam keeps 12 bytes for each parameter of the shard. What are these 12 bytes?
+# * S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054); Y.
+#   Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, [arXiv 2304.11277](https://arxiv.org/abs/2304.11277); P. Micikevicius
+#   et al. 2018, *Mixed Precision Training*, [arXiv 1710.03740](https://arxiv.org/abs/1710.03740).
 
 # %%
 cluster.stop()
