@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Lab: a pipeline that trains as one process does
 #
-# You write the schedules of a pipeline, what runs them on several ranks, and what foretells them. At the end you can
+# In this lab, you write the schedules of a pipeline, the function that runs them on several ranks, and the functions that predict them. At the end, you can
 #
-# * say how much of a step is bubble, and what more micro-batches or more stages on each rank do to it;
-# * write the orders of GPipe and 1F1B, and find an order that can never end;
-# * foretell when each event of a step ends, with stages and messages of any cost;
-# * run a stage on send and receive, with micro-batches of different sizes, so that all gradients are those of one process;
-# * cut a network, and choose stages, micro-batches and schedule under a limit of memory and of idle time;
+# * compute how much of a step is bubble, and explain how more micro-batches or more stages on each rank change it.
+# * write the orders of GPipe and 1F1B, and detect an order that can never end.
+# * predict when each event of a step ends, with stages and messages of any cost.
+# * run a stage with send and receive on micro-batches of different sizes, so that all gradients are what a single process computes.
+# * cut a network, and choose stages, micro-batches and a schedule under a limit of memory and of idle time.
 # * find what is wrong in an update that runs without an error.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 21.
 #
-# Exercises 5 and 7 run on the ranks, and their cells begin with `%%px`. All others run in this kernel. A mistake may make the ranks wait for each other: after a few
-# seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.
-# Every hint has two steps: run `hint(...)` again for the second.
+# Exercises 5 and 7 run on the ranks, so their cells begin with `%%px`, while all others run in this kernel. A mistake may make the ranks wait for each other.
+# After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see what it prints when the answer is
+# right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -31,28 +31,29 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import mse_loss
 
-if not dist.is_initialized():  # so that this cell can be run twice
+if not dist.is_initialized():  # so that this cell can run twice
     dist.init_process_group("gloo")
 
 # %% [markdown]
 # ## 1. The bubble
 #
-# S ranks with one stage each, M micro-batches; all stages cost the same, messages cost nothing. Which part **of the whole step** does a rank wait? With `chunks` stages on each
-# rank, each a so much smaller part of the network, the first micro-batch is through the first S stages so much sooner (interleaved 1F1B, whose M is a multiple of S).
+# There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. During which fraction **of the whole step**
+# does a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S
+# stages sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Let a forward and a backward of one stage take one unit of time together. How long is a rank busy, and how long is the step? For more, run `hint("14-bubble")` in a cell of
-# its own.
+# Assume that a forward and a backward pass of one stage together take one unit of time. How long is a rank busy, and how long is the step? For more help, run
+# `hint("14-bubble")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="bubble"
 def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
-    """The part of a step, 0 to 1, in which a rank waits.
+    """Return the fraction of a step, 0 to 1, during which a rank waits.
 
-    stages: of one chunk, so as many as there are ranks.
+    stages: the number of stages of one chunk, which is the number of ranks.
     """
     ### BEGIN SOLUTION
     return (stages - 1) / (chunks * micro_batches + stages - 1)
@@ -64,32 +65,34 @@ check.bubble(bubble)
 # %% [markdown]
 # ## 2. Two orders
 #
-# An order is a list of what one rank does, `("F", m)` for the forward of micro-batch m, `("B", m)` for its backward; m counts from 0.
+# An order is a list of what one rank does. It contains `("F", m)` for the forward pass of micro-batch m and `("B", m)` for its backward pass, where m counts
+# from 0.
 #
-# * **GPipe**: all forwards, then all backwards.
-# * **1F1B**: a warm-up of forwards, just enough to keep the ranks behind busy; then one forward and one backward in turn; then the backwards that are left. Micro-batches go
-#   in the same order forward and backward.
+# * **GPipe** runs all forward passes and then all backward passes.
+# * **1F1B** begins with a warm-up of forward passes, which are just enough to keep the ranks behind busy. After that, it alternates one forward and one
+#   backward pass, and it ends with the backward passes that are left. Micro-batches go in the same order forward and backward.
 #
-# The last rank can begin its first backward at once, so it needs no warm-up. 1F1B takes as long as GPipe, and holds no more micro-batches than it must. There may be fewer
-# micro-batches than stages.
+# The last rank can begin its first backward pass immediately, so it needs no warm-up. 1F1B takes as long as GPipe, but it holds no more micro-batches than it
+# must. There may be fewer micro-batches than stages.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many forwards must rank 2 of 4 have done before it can have its first gradient back, if nobody idles? For more, `hint("14-orders")`.
+# If no rank is idle, how many forward passes must rank 2 of 4 have finished before it can receive its first gradient? For more help, run `hint("14-orders")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="orders"
 def gpipe_order(rank: int, stages: int, micro_batches: int) -> list:
-    """What this rank does in a step of GPipe: [("F", 0), ...]."""
+    """Return what this rank does in a step of GPipe, as [("F", 0), ...]."""
     ### BEGIN SOLUTION
     return [(kind, m) for kind in "FB" for m in range(micro_batches)]
     ### END SOLUTION
 
 
 def one_f_one_b_order(rank: int, stages: int, micro_batches: int) -> list:
-    """What this rank does in a step of 1F1B."""
+    """Return what this rank does in a step of 1F1B."""
     ### BEGIN SOLUTION
     warm_up = min(micro_batches, stages - 1 - rank)
     order = [("F", m) for m in range(warm_up)]
@@ -104,25 +107,27 @@ check.orders(gpipe_order, one_f_one_b_order)
 # %% [markdown]
 # ## 3. When does each event end?
 #
-# Rank r holds stage r. An event begins as soon as its rank has done what stands before it in its order, and what it needs is there: a forward needs the activation from the stage
-# before, a backward the gradient from the stage behind. What an event makes arrives on the other rank `message_s` seconds after its end; nobody waits for sending.
-# A backward needs its own forward to be done.
+# Rank r holds stage r. An event begins as soon as its rank has finished all earlier events of its order and the input of the event has arrived. A forward pass
+# needs the activation from the stage before, whereas a backward pass needs its own forward pass and the gradient from the stage behind. The result of an event
+# arrives on the other rank `message_s` seconds after the event has ended, and no rank waits for sending.
 #
 # *Difficulty ●●●, 20 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Go round the ranks again and again, and let each do what it can. What if in one whole round nobody can do anything? For more, `hint("14-finish")`.
+# Go round the ranks repeatedly, and let each of them do what it can. What does it mean if no rank can do anything in a whole round? For more help, run
+# `hint("14-finish")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="finish"
 def finish_times(orders: list, forward_s: list, backward_s: list,
                  message_s: float = 0.0) -> list:
-    """For each rank, in its order, the time at which each event ends; the step begins at 0.
+    """Return, for each rank and in its order, the time at which each event ends. The step
+    begins at 0.
 
-    orders: of all ranks, as above.
+    orders: the orders of all ranks, as above.
     forward_s, backward_s: seconds of one micro-batch on each stage.
-    Raises ValueError if the orders can never be done.
+    Raises ValueError if the orders can never be completed.
     """
     ### BEGIN SOLUTION
     ended, times = {}, [[] for _ in orders]
@@ -154,19 +159,19 @@ check.finish(finish_times)
 # %% [markdown]
 # ## 4. Cut the network
 #
-# The slowest stage sets the pace. Cut layers of different costs into blocks of neighbours, one for each stage, so that the dearest block is as cheap as it can be. Every stage
-# needs at least one layer.
+# The slowest stage sets the pace. Cut layers of different costs into blocks of neighbours, one for each stage, so that the most expensive block is as cheap as
+# possible. Every stage needs at least one layer.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# With 12 layers in 4 stages there are 165 ways. For more, `hint("14-cut")`.
+# There are only 165 ways to cut 12 layers into 4 stages. For more help, run `hint("14-cut")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="cut"
 def cut(costs: list, stages: int) -> list:
-    """The layers of each stage, as slices: [slice(0, 3), slice(3, 4), ...].
+    """Return the layers of each stage as slices, [slice(0, 3), slice(3, 4), ...].
 
     Raises ValueError if there are fewer layers than stages.
     """
@@ -190,41 +195,46 @@ check.cut(cut)
 # %% [markdown]
 # ## 5. Run a stage
 #
-# Now on the ranks. Rank r of `group` holds stage r. `run_stage` does what stands in `order`, and leaves in the stage's parameters the gradients that one process would have
-# with the whole network and the whole batch:
+# This exercise runs on the ranks. Rank r of `group` holds stage r. Write `run_stage`, which does what `order` contains and leaves in the stage's parameters the
+# gradients that a single process computes with the whole network and the whole batch. The following rules apply:
 #
-# * the loss is `mse_loss` over **all rows of the batch**; micro-batches may have different numbers of rows, but all targets have rows of one width;
-# * a forward receives from rank r - 1, computes, and sends to rank r + 1; a backward the other way round. The first stage has `inputs`, the last one has `targets`;
-# * `dist.send` ends only when the other side receives: so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait; what it returns must be kept, and waited
-#   for once before the step ends: at its end, or for an activation when its gradient has come (over gloo a second `wait()` never ends). (The ranks use gloo and CPU tensors, on a machine with GPUs too: with NCCL, two neighbours that send to
-#   each other can hang even with `isend`; see *On GPUs* in the tutorial);
-# * let go of what backward does not need any more: with 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of others. The check counts the
-#   bytes that are alive. A tensor that you have handed to `isend` does not count. Send `y.detach()` for this reason, because y itself would hold on to its whole graph;
-# * `inputs` and `targets` belong to the caller, who uses them again in the next step. Their numbers stay as they are, and they do not ask for a gradient.
+# * The loss is `mse_loss` over **all rows of the batch**. Micro-batches may have different numbers of rows, but the rows of all targets have the same width.
+# * A forward pass receives from rank r - 1, computes, and sends to rank r + 1, and a backward pass does so in the opposite direction. The first stage has
+#   `inputs`, and the last one has `targets`.
+# * `dist.send` ends only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work handle
+#   that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over gloo, a
+#   second `wait()` never ends). (The ranks use gloo and CPU tensors, also on a machine with GPUs, because with NCCL two neighbours that send to each other can
+#   hang even with `isend`; see *On GPUs* in the tutorial.)
+# * Release what the backward pass no longer needs. With 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of others. The
+#   check counts the bytes that are alive, except for tensors that you have passed to `isend`. For this reason, send `y.detach()`, because y itself would hold
+#   on to its whole graph.
+# * `inputs` and `targets` belong to the caller, who uses them again in the next step. Therefore, their numbers must not change, and they must not require a
+#   gradient.
 #
-# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group; `dist.get_rank(group)` and
-# `dist.get_world_size(group)` say who this is. A group may have one rank only. With `tag=m` a report of a hang names the micro-batch.
+# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group, while
+# `dist.get_rank(group)` and `dist.get_world_size(group)` return this rank and their number. A group may have only one rank. If you pass `tag=m`, a hang report
+# names the micro-batch.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# A received tensor is a leaf: what must you ask of it, so that it has a gradient after backward? And what factor turns the mean over a micro-batch into its part of the mean over all
-# rows? For more, `hint("14-run")`.
+# A received tensor is a leaf. What must you set on it, so that it has a gradient after the backward pass? Also, which factor turns the mean over a micro-batch
+# into its part of the mean over all rows? For more help, run `hint("14-run")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="run"
 # %%px --setup
 def run_stage(order, stage, inputs, targets, shapes, group=None):
-    """Run this rank's part of one step, and add the gradients to those of the stage's
-    parameters.
+    """Run this rank's part of one step, and add the gradients to the gradients of the
+    stage's parameters.
 
     order: [("F", 0), ...]. stage: a module.
-    inputs: on the first stage a tensor for each micro-batch, else None.
-    targets: on the last stage, else None.
-    shapes: for each micro-batch, the shape of what comes in here; everything is float64.
-        The first axis counts rows.
-    Returns the loss of the whole batch on the last stage, as a float; None elsewhere.
+    inputs: a tensor for each micro-batch on the first stage, and None elsewhere.
+    targets: a tensor for each micro-batch on the last stage, and None elsewhere.
+    shapes: for each micro-batch, the shape of the input of this stage. All tensors are
+        float64, and the first axis counts rows.
+    Returns the loss of the whole batch as a float on the last stage, and None elsewhere.
     """
     ### BEGIN SOLUTION
     rank, last = dist.get_rank(group), dist.get_world_size(group) - 1
@@ -261,34 +271,35 @@ check.run(cluster, "run_stage")
 # %% [markdown]
 # ## 6. The cheapest plan
 #
-# A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and choose how many stages, how many micro-batches, and which
-# schedule. The check has several such jobs; it simulates your plan, and all others. For each job some plan fits. Your functions of exercises 2 and 3 are of use here.
+# A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and you choose the number of stages,
+# the number of micro-batches and the schedule. The check has several such jobs. It simulates your plan and all others, and for each job at least one plan fits.
+# Your functions of exercises 2 and 3 are useful here.
 #
-# `job` has these fields. `job.forward_s[S]`, `job.weight_bytes[S]`, `job.kept_bytes[S]` are lists, with a number for each stage of a network that has been cut into S stages;
-# `for S in job.forward_s` goes through all S that are possible.
+# The fields of `job` are described below. `job.forward_s[S]`, `job.weight_bytes[S]` and `job.kept_bytes[S]` are lists with a number for each stage of a network
+# that has been cut into S stages, and `for S in job.forward_s` goes through all possible S.
 #
-# | field | |
+# | field | meaning |
 # |---|---|
-# | `forward_s[S]` | seconds of a forward of the whole **batch** on each stage. A micro-batch takes its share, **plus** `start_s`; a backward takes twice that share, plus `start_s` |
-# | `start_s` | seconds that a forward, and a backward, of any micro-batch takes in addition; this is work, and the device is not idle |
+# | `forward_s[S]` | seconds of a forward pass of the whole **batch** on each stage. A micro-batch takes its share **plus** `start_s`, and its backward pass takes twice that share plus `start_s` |
+# | `start_s` | additional seconds of each forward pass and of each backward pass of any micro-batch; this is work, so the device is not idle |
 # | `message_s` | seconds of a message between two stages |
-# | `weight_bytes[S]` | of the weights of each stage. Gradients and Adam's two numbers need three times as much again |
-# | `kept_bytes[S]` | what each stage keeps for backward, of the whole **batch**; a micro-batch keeps its share, from its forward to its backward |
+# | `weight_bytes[S]` | bytes of the weights of each stage. Gradients and Adam's two numbers need three times as much in addition |
+# | `kept_bytes[S]` | bytes that each stage keeps for the backward pass of the whole **batch**; a micro-batch keeps its share, from its forward pass to its backward pass |
 # | `micro_batches` | the numbers that divide the batch |
-# | `memory_bytes` | of one device; a plan that needs exactly as much fits |
-# | `idle` | the largest bubble that is allowed: the part of all devices' time, from 0 to the last event, in which they do nothing |
+# | `memory_bytes` | bytes of one device; a plan that needs exactly this many fits |
+# | `idle` | the largest bubble that is allowed, which is the fraction of all devices' time, from 0 to the last event, in which they do nothing |
 #
 # *Difficulty ●●○, 13 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# There are few plans: try all of them. For more, `hint("14-plan")`.
+# There are few plans, so you can try all of them. For more help, run `hint("14-plan")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="plan"
 def plan(job) -> tuple:
-    """(stages, micro-batches, "gpipe" or "1f1b"): the cheapest step that fits into the
-    memory and the allowed bubble."""
+    """Return (stages, micro-batches, "gpipe" or "1f1b") of the cheapest step that fits into
+    the memory and the allowed bubble."""
     ### BEGIN SOLUTION
     best = None
     for stages, times in job.forward_s.items():
@@ -317,9 +328,10 @@ check.plan(plan)
 # %% [markdown]
 # ## 7. Find the bug
 #
-# After the last backward, a stage still has to clip its gradients and to step. The network below begins with a matrix and ends with its transpose, as an embedding and a head do
-# when their weights are tied. Hence the first and the last stage each have a copy of this matrix, `shared`, and `ends` is the group of these two ranks. When `faulty_update` is called,
-# each copy has only the gradient from its place in the network. The function raises no error, and the loss falls.
+# After the last backward pass, a stage still has to clip its gradients and to run the optimiser step. The network below begins with a matrix and ends with its
+# transpose, as an embedding and a head do when their weights are tied. Therefore, the first and the last stage each have a copy of this matrix, `shared`, and
+# `ends` is the group of these two ranks. When `faulty_update` is called, each copy has only the gradient from its own place in the network. The function raises
+# no error, and the loss falls.
 
 # %%
 # %%px --setup
@@ -331,8 +343,9 @@ def faulty_update(stage, optimiser, max_norm, shared, ends, group=None):
     return norm.item()
 
 # %% [markdown]
-# The next cell makes one update with the whole network in one process, and one with four stages. (To keep it short, each rank computes the gradients of all stages and then looks
-# at its own only, so no pipeline has to run.) It prints how far the weights of each stage are from the weights of one process. The gradient of this network has a norm of about 18.
+# The next cell makes one update with the whole network in a single process and one with four stages. (To keep it short, each rank computes the gradients of all
+# stages and then looks only at its own, so no pipeline has to run.) It prints how far the weights of each stage are from the weights that a single process
+# computes. The gradient of this network has a norm of about 18.
 
 # %%
 # %%px --setup
@@ -351,7 +364,7 @@ def off_by(update, max_norm):
     for end in (0, 3):
         stages[end]["shared"] = nn.Parameter(matrix.clone())
     alone = copy.deepcopy(stages)
-    alone[3]["shared"] = alone[0]["shared"]  # one process has one matrix
+    alone[3]["shared"] = alone[0]["shared"]  # a single process has one matrix
     whole = nn.ModuleList(alone)
     loss_of(alone, x, y).backward()
     nn.utils.clip_grad_norm_(whole.parameters(), max_norm)
@@ -368,23 +381,25 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write the function as it should be. `group` is the group of all stages, and `None` is the world. The check also uses networks of 3 and 2 stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
+# Write a function that does this update correctly. `group` is the group of all stages, and `None` is the world. The check also uses networks of 3 and 2 stages,
+# whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Nothing is wrong as long as nothing is clipped. What does `faulty_update` return on each rank, and what would one process return? For more, run `hint("14-update")`.
+# Nothing is wrong as long as nothing is clipped. What does `faulty_update` return on each rank, and what would a single process return? For more help, run
+# `hint("14-update")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="update"
 # %%px --setup
 def update(stage, optimiser, max_norm, shared, ends, group=None):
-    """Clip the gradients of the whole network to `max_norm`, and step; all ranks of `group`
-    call it.
+    """Clip the gradients of the whole network to `max_norm`, and step the optimiser. All
+    ranks of `group` call this function.
 
-    shared: this stage's copy of the matrix that the first and the last stage share; None on
-        the stages between them. ends: the group of these two, where there is a copy.
+    shared: this stage's copy of the matrix that the first and the last stage share, and
+        None on the stages between them. ends: the group of the two ranks with a copy.
     Returns the norm of the whole network's gradient before clipping, on every rank.
     """
     ### BEGIN SOLUTION
@@ -407,8 +422,8 @@ check.update(cluster, "update")
 # %% [markdown]
 # ## All together
 #
-# Your pieces train a network on handwritten digits, on four ranks. Not graded: it works when your pieces do. The labels are written as vectors of ten numbers, so that the squared
-# error will do.
+# Your pieces now train a network on handwritten digits, on four ranks. This part is not graded, and it works if your pieces do. The labels are written as
+# vectors of ten numbers, so that we can use the squared error.
 
 # %%
 lengths = [64, 96, 48, 96, 32, 64, 48, 64, 10]  # of the activations between the layers
@@ -451,12 +466,13 @@ if rank == 3:
 # %% [markdown]
 # ## Where to go on
 #
-# * `torch.distributed.pipelining` has these schedules, and better ones; the tutorial runs them.
-# * Your `finish_times` knows one stage on each rank. With two, and a third field in each event, it can play interleaved 1F1B: `manyhands.simulate.pipeline.play` does.
-# * A stage that keeps only its input, and computes the whole forward once more in backward (`torch.utils.checkpoint`), needs far less memory and a third more time. Which of the plans of
-#   exercise 6 would change?
-# * Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965); D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters*,
-#   [arXiv 2104.04473](https://arxiv.org/abs/2104.04473).
+# * `torch.distributed.pipelining` has these schedules and better ones, which the tutorial runs.
+# * Your `finish_times` supports one stage on each rank. With two stages, and a third field in each event, it can play interleaved 1F1B, as
+#   `manyhands.simulate.pipeline.play` does.
+# * A stage that keeps only its input and repeats the whole forward pass in backward (`torch.utils.checkpoint`) needs far less memory and a third more time.
+#   Which of the plans of exercise 6 would change?
+# * Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965); D. Narayanan et al. 2021, *Efficient Large-Scale Language Model
+#   Training on GPU Clusters*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473).
 
 # %%
 cluster.stop()

@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
 # # 15 Tensor and mesh parallelism
 #
-# Layers cut inside, over four ranks that all work on the same rows. At the end you can
+# This unit cuts layers on the inside, so that four ranks work on the same rows. At the end, you can
 #
-# * cut two layers so that one all-reduce each way is enough, and say what goes wrong without each of the two functions that carry it;
-# * cut a transformer block by heads, columns and rows, count what it sends, and trade all-reduces for all-gathers and reduce-scatters;
-# * write a program once, lay it out on a mesh of ranks in five ways, and foretell the bill of each;
-# * read DTensor's placements, cut a model with `parallelize_module`, and combine it with `fully_shard` on a second axis of the mesh;
-# * cut a vocabulary, and compute its loss without gathering the scores;
-# * write context parallelism in two ways, and expert parallelism with a router that learns and a capacity.
+# * cut two layers so that one all-reduce in each direction is enough, and explain what goes wrong without each of the two functions that perform it.
+# * cut a transformer block by heads, columns and rows, count what it sends, and replace all-reduces by all-gathers and reduce-scatters.
+# * write a program once, lay it out on a mesh of ranks in five ways, and predict the bill of each layout.
+# * read DTensor's placements, cut a model with `parallelize_module`, and combine it with `fully_shard` on a second axis of the mesh.
+# * cut a vocabulary, and compute its loss without gathering the scores.
+# * write context parallelism in two ways, and expert parallelism with a capacity and a router that learns.
 #
-# **Before:** units 04 (collectives), 11 (experts) and 13 (a layer cut two ways), or what is in them. **Minutes:** 65. **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you know experts (unit 11) and a layer that is cut in two ways (unit 13). **Minutes:** 65. **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them; `--setup` marks what is to be run again if the cluster
-# must be healed. All numbers are float64, so that "as one process" can mean: to 1e-12.
+# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again when the cluster is
+# healed. All numbers are float64, so results can agree with a single process to 1e-12.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -38,24 +38,24 @@ from torch.nn.functional import gelu
 from manyhands.ledger import Ledger
 from manyhands.mesh import copy_to, reduce_from
 
-if not dist.is_initialized():  # so that this cell can be run twice
+if not dist.is_initialized():  # so that this cell can run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatter takes only CPU tensors
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 rank, size = dist.get_rank(), dist.get_world_size()
 
 # %% tags=["setup"]
 # %%px --setup
 def drawn(*shape):
-    """The same numbers on every rank."""
+    """Draw the same numbers on every rank."""
     return torch.randn(*shape, dtype=torch.float64).to(device)
 
 def apart(pairs):
-    """The largest difference between two lists of tensors."""
+    """Return the largest difference between the tensors of each pair."""
     return max((one - other).abs().max().item() for one, other in pairs)
 
 def calls(ledger):
-    """The calls of torch.distributed, with how many numbers a rank hands in."""
+    """Name the calls of torch.distributed, with how many numbers a rank contributes."""
     names = {"allreduce": "all-reduce", "_allgather_base": "all-gather",
              "_reduce_scatter_base": "reduce-scatter", "alltoall_base": "all-to-all"}
     counts = Counter(f"{names[e.call]} of {e.numel}" for e in ledger.entries)
@@ -68,16 +68,19 @@ up_bias, down_bias = drawn(16), drawn(8)
 # %% [markdown]
 # ## A layer cut by columns, a layer cut by rows
 #
-# Two layers with a nonlinearity between them: $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways; a matrix is the same with one pixel.
+# We use two layers with a nonlinearity between them, $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways, and a matrix is a convolution
+# with one pixel.
 #
-# * Cut $A$ by **columns**, a *column-parallel layer*: rank $r$ computes some columns of $x A$, complete. It needs the whole $x$.
-# * Cut $B$ by **rows**, a *row-parallel layer*: rank $r$ multiplies some columns of its input by the rows that belong to them. That gives a *summand* of the whole $y$.
+# * Cut $A$ by **columns**, which gives a *column-parallel layer*. Rank $r$ computes some columns of $x A$ completely, and it needs the whole $x$.
+# * Cut $B$ by **rows**, which gives a *row-parallel layer*. Rank $r$ multiplies some columns of its input by the matching rows, which gives one *summand* of
+#   the whole $y$.
 #
-# **Predict.** Four ranks each have 4 of the 16 columns of $A$, and the 4 rows of $B$ with the same numbers. Between the layers there is gelu. Every rank wants the whole $y$.
+# **Predict.** Each of four ranks has 4 of the 16 columns of $A$ and the 4 rows of $B$ with the same numbers, and gelu is between the layers. How many
+# collectives are needed until every rank has the whole $y$?
 
 # %%
 predict("15-forward",
-        "A column layer, gelu, a row layer: how many collectives until all ranks have y?",
+        "How many collectives do a column layer, gelu and a row layer need for y?",
         unit="collectives")
 
 # %%
@@ -98,10 +101,12 @@ settle("15-forward", lambda: len(cluster.pull("ledger.entries")[0]))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# gelu treats each number by itself, and each number of $h$ is complete on the one rank that has it. What this rank has is just what its rows of $B$ ask for. So nothing is sent between the layers; only the last sum is.
+# gelu treats each number separately, and each number of $h$ is complete on the one rank that has it. This rank's numbers are exactly what its rows of $B$ need.
+# Therefore, nothing is sent between the layers, and only the last sum needs a collective.
 # </details>
 #
-# Two mistakes are near. The bias of the row layer is added *after* the sum: before it, each rank would add one. And a nonlinearity after a row layer waits for the sum, since $\mathrm{gelu}(u + v)$ is not $\mathrm{gelu}(u) + \mathrm{gelu}(v)$:
+# Two mistakes are easy to make. The bias of the row layer must be added *after* the sum, because otherwise each rank would add it once. In addition, a
+# nonlinearity after a row layer must wait for the sum, since $\mathrm{gelu}(u + v)$ is not $\mathrm{gelu}(u) + \mathrm{gelu}(v)$.
 
 # %%
 # %%px
@@ -115,25 +120,27 @@ if rank == 0:
 # %% [markdown]
 # ## f and g
 #
-# Every rank computes the same loss from the same $y$, so in backward this loss must count only once. In `manyhands.functions` of unit 11, N losses count N times, so we need a different pair of functions. Megatron-LM (Shoeybi et al. 2019) calls them f and g:
+# Every rank computes the same loss from the same $y$, so in the backward pass this loss must count only once. In `manyhands.functions` of unit 11, N losses
+# count N times, so we need a different pair of functions. Megatron-LM (Shoeybi et al. 2019) calls them f and g.
 #
-# | | stands | forward | backward |
+# | | position | forward | backward |
 # |---|---|---|---|
 # | **f**, `copy_to` | where $x$ enters the columns | x as it is | all-reduce |
 # | **g**, `reduce_from` | where the summands leave the rows | all-reduce | the gradient as it is |
 #
-# We run the two layers with both, then without f.
+# We run the two layers first with both functions and then without f.
 #
-# **Predict.** Without f, which gradients differ from those of one process?
+# **Predict.** Without f, which gradients differ from the gradients that a single process computes?
 
 # %%
-predict("15-without-f", "Without f (copy_to), wrong are the gradients of ...",
+predict("15-without-f", "Without f (copy_to), which gradients are wrong?",
         ["x only", "x and the first layer", "all of them", "none"])
 
 # %%
 # %%px
 def gradients(enter):
-    """Of x, and of this rank's columns, bias and rows; and what backward sent."""
+    """Return the gradients of x and of this rank's columns, bias and rows, and the calls
+    of the backward pass."""
     leaves = [t.clone().requires_grad_() for t in
               (x, up[:, mine], up_bias[mine], down[mine])]
     h = gelu(enter(leaves[0]) @ leaves[1] + leaves[2])
@@ -171,14 +178,16 @@ settle("15-without-f", wrong_without)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The gradient of $y$ is whole on every rank, so those of the rank's own weights are right. But $x$ went to four ranks, each of which knows only what came back through *its* columns: one summand of four. $x$ is
-# the output of the layers before. All *their* gradients would be wrong, and nothing raises.
+# The gradient of $y$ is complete on every rank, so the gradients of the rank's own weights are right. However, $x$ went to four ranks, each of which knows only
+# what came back through *its* columns, which is one summand of four. Since $x$ is the output of the layers before, all *their* gradients would be wrong, too,
+# and no error is raised.
 # </details>
 #
 # ## A transformer block, by heads
 #
-# Attention fits as well: a **head** looks at its own columns of q, k and v only. So cut q, k, v by columns, whole heads on each rank, and the output layer by rows. The block of the
-# course's small GPT counts its heads by the columns that it finds. On each rank we keep a part of its layers, and put f and g around attention and MLP. Norms and residuals stay whole on all ranks.
+# Attention can be cut in the same way, because a **head** looks only at its own columns of q, k and v. We cut q, k and v by columns, with whole heads on each
+# rank, and the output layer by rows. The block of the course's small GPT counts its heads by the columns that it finds. On each rank, we keep a part of its
+# layers and put f and g around attention and MLP, while norms and residuals stay whole.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -186,12 +195,12 @@ from manyhands.gpt.transformer import Block
 
 torch.manual_seed(1)
 block = Block(width=16, heads=4).double().to(device)
-data = drawn(2, 8, 16)  # rows, places, width
+data = drawn(2, 8, 16)  # rows, positions, width
 COLUMNS, ROWS = ("q", "k", "v", "up"), ("out", "down")
 
 def own(name, whole):
-    """This rank's part of a parameter of the block, or of its gradient. nn.Linear keeps
-    columns in dimension 0 of its weight, rows in dimension 1."""
+    """Return this rank's part of a parameter of the block, or of its gradient. nn.Linear
+    keeps columns in dimension 0 of its weight and rows in dimension 1."""
     layer, kind = name.split(".")
     if layer in COLUMNS:
         return whole.chunk(size, 0)[rank]
@@ -204,7 +213,7 @@ y_one.square().sum().backward()
 # %% tags=["setup"]
 # %%px --setup
 def cut(block):
-    """This rank's part. The biases of the row layers are set aside."""
+    """Return this rank's part, which keeps the biases of the row layers separately."""
     part = copy.deepcopy(block)
     for name, whole in block.named_parameters():
         layer, kind = name.split(".")
@@ -216,22 +225,22 @@ def cut(block):
     return part
 
 def forward(part, x, enter, leave):
-    """The block, with f and g or what stands for them."""
+    """Run the block with f and g, or with the functions that replace them."""
     x = x + leave(part.attention(enter(part.norm1(x)))) + part.out_bias
     return x + leave(part.down(gelu(part.up(enter(part.norm2(x)))))) + part.down_bias
 
 def wrong_in(part):
-    """The parameters whose gradient is not this rank's part of one process's."""
+    """Name the parameters whose gradient differs from this rank's part of the right one."""
     right = {name: own(name, p.grad) for name, p in block.named_parameters()}
     return [name for name, p in part.named_parameters()
             if apart([(p.grad, right[name.replace("_bias", ".bias")])]) > 1e-12]
 
 # %% [markdown]
-# **Predict.** How many all-reduces does the whole block need, forward and backward together?
+# **Predict.** How many all-reduces does the whole block need, if you add up forward and backward?
 
 # %%
 predict("15-block",
-        "All-reduces in a block, attention and MLP, forward and backward together?",
+        "How many all-reduces does a block (attention, MLP) need, forward and backward?",
         unit="all-reduces")
 
 # %%
@@ -251,24 +260,27 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# There are two forward and two backward, each of a whole activation (rows x places x width), in every block and every step. This bill does not fall with more ranks, and hardly anything is left to do while they wait.
+# There are two forward and two backward, each of a whole activation (rows x positions x width), in every block and every step. This bill does not fall with
+# more ranks, and hardly any other work is left while the ranks wait.
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
-# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It asked for `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU takes up the two as they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, a large one in bfloat16.
-# > Two things below work differently in PyTorch on CPUs: DTensor's all-to-all is an all-gather there, and `context_parallel` refuses a causal mask.
+# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU runs the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and with a large one in bfloat16.
+# > Two things below work differently in PyTorch on CPUs, since DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
 
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
 #
-# Norms, residuals and dropout are done four times over, and every rank keeps their whole activations. But they treat each *place* of the sequence by itself. So cut the places there: *sequence parallelism* (Korthikanti et al. 2022). f becomes an all-gather of the places, with a reduce-scatter in backward; g a
-# reduce-scatter, with an all-gather in backward. PyTorch has both with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and `reduce_scatter_tensor_autograd`).
+# All four ranks compute the same norms, residuals and dropout and keep these activations whole. However, such layers treat each *position* of the sequence
+# separately, so we can cut the positions there, which is *sequence parallelism* (Korthikanti et al. 2022). Then f becomes an all-gather of the positions, with
+# a reduce-scatter in backward, and g becomes a reduce-scatter, with an all-gather in backward.
 #
-# **Predict.** Rank $r$ now has 2 of the 8 places outside attention and MLP, and computes the loss of these. Nothing else is changed. Which gradients does it hold only in part?
+# **Predict.** Outside attention and MLP, rank $r$ now has only 2 of the 8 positions, and it computes the loss of these. Nothing else has changed. Which
+# gradients does it hold only in part?
 
 # %%
 predict("15-places",
-        "Each rank norms its own places only. Which gradients must still be summed?",
+        "Each rank norms only its own positions. Which gradients must still be summed?",
         ["norms and biases of the row layers", "q, k, v and up", "all of them", "none"])
 
 # %%
@@ -276,7 +288,7 @@ predict("15-places",
 world = dist.group.WORLD
 
 def gather(x):
-    return functional.all_gather_single_autograd(x, 1, world)  # 1: the places
+    return functional.all_gather_single_autograd(x, 1, world)  # 1: the positions
 
 def scatter(x):
     return functional.reduce_scatter_single_autograd(x, "sum", 1, world)
@@ -311,21 +323,26 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and the ledger's ring counts the same bytes. The gradients of parameters that a rank used for its own places only must be summed, which is little.
+# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and the ledger's ring counts the same bytes. The
+# gradients of parameters that a rank used only for its own positions must be summed, but these are few numbers.
 #
 # <details><summary>What gloo sends, and what is kept for backward</summary>
 #
-# gloo makes its reduce-scatter from a whole all-reduce and sends more, which NCCL does not. What is gathered is kept whole for backward here, whereas Megatron-LM keeps its own places only and gathers once more.
+# PyTorch has both functions with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and
+# `reduce_scatter_tensor_autograd`). gloo builds its reduce-scatter from a whole all-reduce and sends more, whereas NCCL does not. Our version keeps what it has
+# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers once more.
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** This unit takes two sittings. In a new kernel, run the cells from the top to this one, and go on here.
+# > **A good place to stop.** This unit takes two sittings. In a new kernel, run the cells from the top to this one, and continue here.
 
 # %% [markdown]
 # ## One program, five layouts
 #
-# So far every cut was written into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out. The **dimensions** of tensors get names; the ranks stand on a **mesh** whose **axes** have names. A **layout** says which dimension is cut along which axis; whatever is not in it is whole. Where a product
-# sums away a dimension that is cut, the ranks along its axis have summands, and these are added up. `manyhands.mesh` is this idea, small; inside are f and g.
+# So far, we have written every cut into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out again. The **dimensions** of tensors get names, and
+# the ranks form a **mesh** whose **axes** have names. A **layout** tells which dimension is cut along which axis, and every dimension that it does not mention
+# stays whole. If a product sums over a dimension that is cut, the ranks along its axis hold summands, which are then added up. `manyhands.mesh` is a small
+# version of this idea, built on f and g.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -346,16 +363,18 @@ def program(x, up, down):
     return h, y
 
 # %% [markdown]
-# Rank $r$ stands in row $r \,\mathrm{div}\, 2$ and column $r \bmod 2$: ranks 0 and 2 differ along `dp`, downwards in the picture below, 0 and 1 along `tp`. The loss is the sum of squares of $y$.
+# Rank $r$ is in row $r \,\mathrm{div}\, 2$ and column $r \bmod 2$, so ranks 0 and 2 differ along `dp`, which is downwards in the picture below, and ranks 0 and
+# 1 along `tp`. The loss is the sum of squares of $y$.
 #
-# **Predict.** A batch of 8, 8 inputs, 16 hidden, 4 outputs. Add up the numbers that a rank hands to all-reduces, forward and backward. Which layout has the smallest bill, of those that cut something? And with a batch of 64?
+# **Predict.** Take a batch of 8, 8 inputs, 16 hidden units and 4 outputs, and add up the numbers that a rank contributes to all-reduces, forward and backward.
+# Of the layouts that cut something, which one has the smallest bill? Which one has it if the batch is 64?
 
 # %%
 predict("15-small",
-        "Batch 8, in 8, hidden 16, out 4: which layout sums the fewest numbers?",
+        "Which layout sums the fewest numbers with batch 8, in 8, hidden 16, out 4?",
         ["data parallel", "model parallel", "both", "inputs cut"])
 predict("15-large",
-        "Batch 64, in 8, hidden 16, out 4: which layout sums the fewest numbers?",
+        "Which layout sums the fewest numbers with batch 64, in 8, hidden 16, out 4?",
         ["data parallel", "model parallel", "both", "inputs cut"])
 
 # %% tags=["setup"]
@@ -365,8 +384,8 @@ def axis_of(entry):
                 if tuple(dist.get_process_group_ranks(grid.get_group(axis))) == entry.ranks)
 
 def run(layout, batch):
-    """The bill as [(axis, numbers)], forward and backward; and whether all is as in one
-    process."""
+    """Return the bill of forward and backward as [(axis, numbers)], and whether all results
+    agree with a single process."""
     sizes, mesh = {**SIZES, "batch": batch}, Mesh(grid, layout)
     torch.manual_seed(2)
     whole = {name: drawn(*(sizes[d] for d in dims)).requires_grad_(name != "x")
@@ -404,15 +423,17 @@ settle("15-large", lambda: cheapest(64))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# *Data parallel* sums the gradients of its weights: 128 + 64, whatever the batch, and the loss. *Model parallel* sums $y$, batch x 4. *Both* sums half of each. *Inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, as all four ranks do all the work. So the bill is one thing, and work and memory are others: both cuts together quarter the work.
+# *Data parallel* sums the gradients of its weights (128 + 64 numbers, whatever the batch) and the loss, whereas *model parallel* sums $y$ (batch x 4). *Both*
+# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one
+# criterion next to work and memory, and both cuts together quarter the work.
 # </details>
 #
-# The next picture shows what each rank holds, with the whole tensor in grey. The ledger says what is summed at $h$ and at $y$.
+# The next picture shows what each rank holds, with the whole tensor in grey, and what the ledger counts as summed at $h$ and at $y$.
 
 # %%
 # %%px
 def held(layout):
-    """For x, h and y: the places that this rank holds, and the sums that made it."""
+    """Return the entries of x, h and y that this rank holds, and the sums behind them."""
     mesh, found = Mesh(grid, layout), {}
     pieces = {name: mesh.cut(drawn(*(SIZES[d] for d in dims)), dims)
               for name, dims in DIMS.items()}
@@ -444,7 +465,7 @@ print(table(picture))
 who_holds_what(picture, (2, 2))
 
 # %% [markdown]
-# Megatron's two layers are the second row, where nothing is sent at $h$. Not every layout has a meaning:
+# The second row shows Megatron's two layers, where nothing is sent at $h$. However, not every layout makes sense.
 
 # %% tags=["raises-exception"]
 # %%px --ranks 0
@@ -453,7 +474,8 @@ Mesh(grid, {"batch": "dp", "in": "dp"}).cut(torch.ones(8, 8), DIMS["x"])
 # %% [markdown]
 # ## DTensor: the layout travels with the tensor
 #
-# PyTorch's `DTensor` carries its **placements**, one for each axis of the mesh: `Shard(d)`, cut along dimension d; `Replicate()`, a copy on each; `Partial()`, a summand on each. `redistribute` changes them, and sends what that takes.
+# PyTorch's `DTensor` carries its **placements**, one for each axis of the mesh. `Shard(d)` means cut along dimension d, `Replicate()` a copy on each rank, and
+# `Partial()` a summand on each rank. The method `redistribute` changes the placements and sends what this requires.
 
 # %%
 # %%px
@@ -461,7 +483,7 @@ import logging
 
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
-for module in ("_collective_utils", "_redistribute"):  # their advice is in the text
+for module in ("_collective_utils", "_redistribute"):  # the text contains their advice
     logging.getLogger(f"torch.distributed.tensor.{module}").setLevel(logging.ERROR)
 line = init_device_mesh(device.type, (4,), mesh_dim_names=("tp",))
 whole = torch.arange(64.0, device=device).reshape(8, 8)
@@ -477,13 +499,13 @@ for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
         print(f"{str(before):<12} -> {str(after):<12}: {calls(ledger)}")
 
 # %% [markdown]
-# On GPUs the last one is an all-to-all, with a quarter of the bytes. An operation finds the placement of its result by itself.
+# On GPUs, the last one is an all-to-all with a quarter of the bytes. An operation finds the placement of its result itself.
 #
-# **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is `a @ b`?
+# **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is the placement of `a @ b`?
 
 # %%
 predict("15-product",
-        "DTensors: a is Shard(1), b is Shard(0). What is the placement of a @ b?",
+        "If DTensor a is Shard(1) and b is Shard(0), what is the placement of a @ b?",
         ["Shard(0)", "Shard(1)", "Replicate()", "Partial()"])
 
 # %%
@@ -501,9 +523,10 @@ if rank == 0:
 settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 
 # %% [markdown]
-# This is a row layer, and DTensor adds up only when an operation such as tanh needs the sum. Nothing wrong comes out, but messages are sent where you do not see them, so look with a `Ledger`.
+# This is a row layer, and DTensor adds up only when an operation such as tanh needs the sum. The result is right, but messages are sent where you do not see
+# them, so check with a `Ledger`.
 #
-# `parallelize_module` cuts a model by a **plan**, a style for each layer: our block again, which stays as it was written.
+# `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. We use it on our block, whose code does not change.
 
 # %%
 # %%px
@@ -516,7 +539,7 @@ def plan(columns=ColwiseParallel, rows=RowwiseParallel):
             **{name: rows() for name in ROWS}}
 
 def tried(plan, shard=None):
-    """What the block sends under a plan, and whether its gradients are right."""
+    """Return what the block sends under a plan, and whether its gradients are right."""
     model = parallelize_module(copy.deepcopy(block), line, plan)
     model.zero_grad()
     x = data
@@ -532,10 +555,11 @@ def tried(plan, shard=None):
     return ahead, back, apart(pairs) < 1e-12
 
 # %% [markdown]
-# **Predict.** By hand it was 2 all-reduces forward and 2 backward. Under this plan q, k, v and up are `ColwiseParallel`, out and down `RowwiseParallel`.
+# **Predict.** By hand, we needed 2 all-reduces forward and 2 backward. In this plan, q, k, v and up are `ColwiseParallel`, while out and down are
+# `RowwiseParallel`. How many all-reduces does the backward pass need now?
 
 # %%
-predict("15-plan", "The block under parallelize_module: how many all-reduces in backward?",
+predict("15-plan", "How many all-reduces does the plan need in backward?",
         unit="all-reduces")
 
 # %%
@@ -555,10 +579,12 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each of q, k and v takes the whole input for itself: three f, and each sums in backward. By hand one f stood before all three. The mended plan makes a DTensor of the norm's output, once; then the three gradients are added as `Partial`, and summed together. A right result says nothing about the bill.
+# Each of q, k and v takes the whole input separately, so there are three f, each of which sums in backward. By hand, one f came before all three. The mended
+# plan turns the norm's output into a DTensor once, so that the three gradients are added as `Partial` and summed together. A right result tells you nothing
+# about the bill.
 # </details>
 #
-# Sequence parallel is a plan, too. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
+# Sequence parallelism is also a plan. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
 
 # %%
 # %%px
@@ -580,29 +606,33 @@ except RuntimeError as error:
         print("without use_local_output=False:", str(error).split(",")[0])
 
 # %% [markdown]
-# Again q, k and v send each for itself.
+# Again, q, k and v send separately.
 #
 # <details><summary>Where are the sums of the norms' gradients?</summary>
 #
 # These gradients are `Partial`, so `full_tensor()` has summed them after the ledger was closed. The all-reduce of one number is the loss.
 # </details>
 #
-# <details><summary>All of this in one process?</summary>
+# <details><summary>Can a single process do all of this?</summary>
 #
-# PyTorch has a `LocalTensor` (in 2.15 still private, `torch.distributed._local_tensor`): one process holds the pieces of all ranks, on a process group that only pretends. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It shows placements, values and
-# calls, quickly. It does not show time, a hang, or what happens when ranks do different things.
+# PyTorch has a `LocalTensor` (in 2.15 still private, `torch.distributed._local_tensor`), with which one process holds the pieces of all ranks, on a process
+# group that is only simulated. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It quickly shows placements, values
+# and calls. However, it does not show time, a hang, or what happens when ranks do different things.
 # </details>
 #
 # ## A vocabulary, cut
 #
-# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the contributions of all ranks. The scores of the head must stay where they are, because with fused attention they are usually the largest tensor of the network. For 8,192 places and the 128,256 words of Llama 3 they take 4.2 GB in float32.
-# `loss_parallel` computes the cross-entropy of a DTensor that is cut by words.
+# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the
+# contributions of all ranks. The scores of the head must stay where they are, because with fused attention they are usually the largest tensor of the network.
+# For example, for 8,192 positions and the 128,256 words of Llama 3 they take 4.2 GB in float32. `loss_parallel` computes the cross-entropy of a DTensor that is
+# cut by words.
 #
-# **Predict.** There are 32 places and 128 words, of which each rank has 32. How many collectives does `loss_parallel` use in the forward of the cross-entropy?
+# **Predict.** There are 32 positions and 128 words, of which each rank has 32. How many collectives does `loss_parallel` use in the forward pass of the
+# cross-entropy?
 
 # %%
 predict("15-loss",
-        "Each rank scores some words. How many collectives does loss_parallel use forward?",
+        "How many collectives does loss_parallel use forward if words are cut?",
         unit="collectives")
 
 # %%
@@ -617,7 +647,7 @@ loss_one.backward()
 table, head = (t.detach().chunk(size)[rank].clone().requires_grad_() for t in whole)
 
 def embed(words, table):
-    """The rows of these words, from a table of which each rank has a part."""
+    """Return the rows of these words from a table of which each rank has a part."""
     row = words - rank * len(table)
     here = (0 <= row) & (row < len(table))
     return reduce_from(table[row.where(here, 0)] * here[:, None])
@@ -648,12 +678,16 @@ settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# For each place, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however large the vocabulary is. `loss_parallel` uses one all-reduce for each, although the two sums could share one. In backward each rank has the gradients of its own scores, and only f sums, where $h$ enters the head.
+# For each position, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however
+# large the vocabulary is. `loss_parallel` uses one all-reduce for each, although the two sums could share one. In backward, each rank has the gradients of its
+# own scores, and only f sums, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes
 #
-# Large runs do several of these at once. GPT-3 was already cut both ways, inside its matrix products and between its layers (Brown et al. 2020). Here it is tensor parallel along one axis, and data parallel with sharded weights along the other. `fully_shard` cuts what each rank has left, and gathers it when it is used (unit 16). The order counts, namely first the plan along `tp`, then `fully_shard` along `dp`.
+# Large runs combine several of these methods. GPT-3, for example, was cut both inside its matrix products and between its layers (Brown et al. 2020). Here, we
+# use tensor parallelism along one axis and data parallelism with sharded weights along the other. `fully_shard` cuts what each rank has left and gathers it
+# when it is used (unit 16). The order matters, because the plan along `tp` must come before `fully_shard` along `dp`.
 
 # %%
 # %%px
@@ -673,11 +707,13 @@ if rank == 0:
     print(f"{weight.placements}; as one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# Each rank has a quarter of each matrix. Both cuts of `up` fall on dimension 0, and tp's came first. `_StridedShard` remembers this, so that `full_tensor()` joins the pieces in the right order.
+# Each rank has a quarter of each matrix. Both cuts of `up` are along dimension 0, and the cut along tp came first. `_StridedShard` remembers this, so that
+# `full_tensor()` joins the pieces in the right order.
 #
 # ## The same in TensorFlow
 #
-# Today TensorFlow has `tf.experimental.dtensor`, with a layout for each tensor and a compiler that finds the collectives. [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts, on four *logical devices* of a separate process.
+# TensorFlow now has `tf.experimental.dtensor`, with a layout for each tensor and a compiler that finds the collectives.
+# [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts, on four *logical devices* of a separate process.
 
 # %%
 import subprocess
@@ -690,19 +726,21 @@ print(done.stdout or done.stderr, end="")
 # %% [markdown]
 # ## Context parallelism: ring attention and Ulysses
 #
-# In a long text even one row's places do not fit on a rank. *Context parallelism* cuts them in attention, too. In **ring attention** each rank keeps its queries, and keys and values go round a ring (Liu et al. 2023). A softmax over all places needs all scores, but it can be computed in pieces if we remember the largest
-# score so far and shrink the old sums when a larger one comes. This is called *online softmax* (Milakov and Gimelshein 2018).
+# In a long text, even the positions of a single row do not fit on a rank. *Context parallelism* therefore cuts them in attention, too. In **ring attention**,
+# each rank keeps its queries, and keys and values travel round a ring (Liu et al. 2023). A softmax over all positions needs all scores, but it can be computed
+# in pieces if we remember the largest score so far and shrink the old sums when a larger one arrives. This is called *online softmax* (Milakov and Gimelshein
+# 2018).
 
 # %%
 # %%px
 def ring(q, kv):
-    """Attention of this rank's places to all places, q [heads, places, size of a head];
-    kv, keys and values, goes round."""
+    """Compute the attention of this rank's positions to all positions, for q of shape
+    [heads, positions, size of a head]. The keys and values, kv, travel round the ring."""
     largest = torch.full_like(q[..., :1], -torch.inf)
     total, out = torch.zeros_like(largest), torch.zeros_like(q)
     for step in range(size):
         works, came = [], torch.empty_like(kv)
-        if step < size - 1:  # under way while we compute
+        if step < size - 1:  # sent while we compute
             works = dist.batch_isend_irecv([
                 dist.P2POp(dist.isend, kv, (rank + 1) % size),
                 dist.P2POp(dist.irecv, came, (rank - 1) % size)])
@@ -720,7 +758,7 @@ def ring(q, kv):
 # %%px
 attend = nn.functional.scaled_dot_product_attention
 torch.manual_seed(3)
-q, k, v = (5 * drawn(4, 16, 8) for _ in range(3))  # 4 heads, 16 places
+q, k, v = (5 * drawn(4, 16, 8) for _ in range(3))  # 4 heads, 16 positions
 own_kv = torch.stack([k, v]).chunk(size, 2)[rank].contiguous()
 with Ledger() as ledger:
     out = ring(q.chunk(size, 1)[rank], own_kv)
@@ -730,15 +768,18 @@ if rank == 0:
           f"as one process: {same}")
 
 # %% [markdown]
-# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward keys and values go round again, with their gradients.
+# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward, keys and values travel round the ring again, with their gradients.
 #
 # <details><summary>Ring attention in PyTorch</summary>
 #
-# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.15 on CPUs it refuses a causal mask, and without one it gathers all keys and values. On GPUs it gathers them, too, until `set_rotate_method("alltoall")` sends them round. By default it balances the load in the way shown below
-# (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
+# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.15 on CPUs it rejects a causal mask, and without one it
+# gathers all keys and values. On GPUs it gathers them, too, unless you call `set_rotate_method("alltoall")`, which sends them round. (Llama 3 also gathers the
+# keys and values instead of sending them round a ring.) By default it balances the load in the way shown below (`enable_load_balance`), so the rows of its
+# output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
 # </details>
 #
-# A causal mask makes the ring uneven, since early places see few keys, and in every step the slowest rank counts. We count the pairs of a query and a key that it sees, first with places cut in order, then with two pieces for each rank, one from either end.
+# A causal mask makes the ring uneven, since early positions see few keys, and in every step the slowest rank counts. We count the pairs of a query and a key
+# that it sees. First, the positions are cut in order, and then each rank gets two pieces, one from either end.
 
 # %%
 def seen_by(queries, keys):
@@ -754,20 +795,22 @@ for name, places in (("in order", in_order), ("both ends", both_ends)):
           f"{sum(map(max, steps))} of them")
 
 # %% [markdown]
-# With many ranks, cutting the places in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two pieces, one from either end. (Llama 3 gathers the keys and values instead of sending them round a ring.)
+# With many ranks, cutting the positions in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two pieces, one from either
+# end.
 #
-# **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the places for a cut of the heads, each rank computes its heads with all places, and one more all-to-all brings the places back. All ranks then have equally much to do, with a causal mask, too.
+# **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the positions for a cut of the heads, each rank computes its heads with all
+# positions, and one more all-to-all restores the cut of the positions. All ranks then have the same amount of work, even with a causal mask.
 
 # %%
 # %%px
 def exchange(pieces, dim):
-    """Piece r goes to rank r; what arrives is joined along `dim`."""
+    """Send piece r to rank r, and join what arrives along `dim`."""
     came = functional.all_to_all_single_autograd(torch.cat(pieces), None, None,
                                                  dist.group.WORLD)
     return torch.cat(came.chunk(size), dim)
 
 def ulysses(q, k, v):
-    """Causal attention of this rank's places, [heads, places, size of a head]."""
+    """Compute causal attention of this rank's positions [heads, positions, head size]."""
     q, k, v = (exchange(t.chunk(size, 0), 1) for t in (q, k, v))
     return exchange(attend(q, k, v, is_causal=True).chunk(size, 1), 0)
 
@@ -785,13 +828,15 @@ if rank == 0:
           f"one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# In forward, Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it can use at most as many ranks as there are heads, and no rank computes while its messages travel.
+# In forward, Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it can use at most as many ranks as there
+# are heads, and no rank computes while its messages travel.
 
 # %% [markdown]
 # ## Experts with a capacity
 #
-# Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here it learns, because the expert's result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the same size and no counts are
-# exchanged. A token that overflows gets nothing, and in a network only the residual carries it on.
+# Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here it learns, because the expert's
+# result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the same size
+# and no counts are exchanged. A token that overflows gets nothing from the experts, and in a network only the residual carries it on.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -799,8 +844,9 @@ def swap(x):
     return functional.all_to_all_single_autograd(x, None, None, dist.group.WORLD)
 
 def experts(tokens, router, weight, capacity):
-    """What the experts give for these tokens [n, width]; how many overflow; and a balance:
-    1 when all experts are chosen equally often. `weight` is this rank's expert."""
+    """Return the experts' output for these tokens [n, width], how many overflow, and the
+    balance, which is 1 when all experts are chosen equally often. `weight` is this
+    rank's expert."""
     probabilities = (tokens @ router).softmax(1)
     gate, chosen = probabilities.max(1)
     wanted = nn.functional.one_hot(chosen, size)
@@ -815,14 +861,14 @@ def experts(tokens, router, weight, capacity):
     return out, (~fits).sum().item(), balance
 
 # %% [markdown]
-# First the gradients, with room for all: is the router's that of one process that has all tokens and experts?
+# First, we compare the router's gradient, with room for all tokens, with the gradient that a single process computes.
 
 # %%
 # %%px
 torch.manual_seed(4)
 router, weights, tokens = drawn(8, 4).requires_grad_(), drawn(4, 8, 8), drawn(4, 16, 8)
 experts(tokens[rank], router, weights[rank], capacity=16)[0].square().sum().backward()
-dist.all_reduce(router.grad)  # each rank has its own tokens' part
+dist.all_reduce(router.grad)  # each rank has the part of its own tokens
 whole, everybody = router.detach().clone().requires_grad_(), tokens.flatten(0, 1)
 gate, chosen = (everybody @ whole).softmax(1).max(1)
 worked = torch.tanh(torch.einsum("nd,nde->ne", everybody, weights[chosen]))
@@ -832,12 +878,13 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, which makes four tokens for each expert on average, so a capacity of 5 leaves one row to spare.
+# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, which makes
+# four tokens for each expert on average, so a capacity of 5 leaves one row to spare.
 
 # %% tags=["setup"]
 # %%px --setup
 def train(balanced, steps=100):
-    """[(mean loss, tokens that overflow on all ranks)] of each step."""
+    """Train, and return [(mean loss, tokens that overflow on all ranks)] of each step."""
     torch.manual_seed(0)
     kinds, maps = 2 * drawn(4, 8), drawn(4, 8, 8)
     router = (0.1 * drawn(8, 4)).requires_grad_()
@@ -867,39 +914,56 @@ for balanced in (0, 0.3):
             for step in (0, 50, 99)))
 
 # %% [markdown]
-# The choice itself has no gradient, but the probability has one. Left alone, this router sends too much to a few experts, and what overflows is not learned. (This depends on the start, so try different seeds.) The second run adds 0.3 times the *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
+# The choice itself has no gradient, but the probability has one. Without help, this router sends too much to a few experts, and what overflows is not learned.
+# (This depends on the start, so try different seeds.) The second run adds 0.3 times the *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The
+# balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
 #
 # <details><summary>What is the balance?</summary>
 #
-# It is the share of tokens that chose an expert times the mean probability that the expert was given, summed over the experts, times their number. It is 1 when all are chosen equally often. A share has no gradient, but a probability has one, so the balance lowers most the probability of the expert with the largest share.
+# It is the fraction of tokens that chose an expert times the mean probability that the expert was given, summed over the experts, times their number. It is 1
+# when all are chosen equally often. A fraction has no gradient, but a probability has one, so the balance reduces most the probability of the expert with the
+# largest fraction.
 # </details>
 #
 # ## When, and what it costs
 #
-# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallelism** saves memory and sends the same number of bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computing for each token.
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallelism** saves memory
+# and sends the same number of bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computation for each token.
 #
-# **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA) several heads of queries share one of keys and values. Then the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
+# **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA), several query heads
+# share one head of keys and values. In this case the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
 #
-# **What it costs:** each block waits four times in every step. The matrix products are smaller and use a device less well. The model must be cut by a person who knows its layers.
+# **What it costs:** each block waits four times in every step. The matrix products are smaller, so they use a device less well. Moreover, the model must be cut
+# by a person who knows its layers.
 #
-# **The most common mistakes.** The bias of a row layer is added on every rank. q, k and v stand in one matrix, which is cut across: then a rank has all of q and none of v. f is left out; or g all-reduces in both directions, and gradients are P times too large. The norms' gradients are not summed in sequence parallel. Dropout has the same
-# random numbers on all ranks where activations are cut, or different ones where they are whole.
+# **The most common mistakes.** The bias of a row layer is added on every rank. A matrix that contains q, k and v is cut across, so that a rank has all of q and
+# none of v. The function f is left out, or g all-reduces in both directions, so that gradients are too large by a factor of P. The norms' gradients are not
+# summed under sequence parallelism. Dropout uses the same random numbers on all ranks where activations are cut, or different ones where they are whole.
 #
-# ## What you can say now
+# ## Summary
 #
-# * *Columns, nonlinearity, rows:* one all-reduce forward (g), one backward (f). The row layer's bias comes after the sum.
-# * *A block*, by heads: 2 + 2 all-reduces of a whole activation; or 4 + 4 all-gathers and reduce-scatters of the same bytes.
-# * *A layout* says which dimension lies on which axis of a mesh. The numbers are the same under all; the bill depends on the sizes.
-# * *DTensor* carries `Shard`, `Replicate`, `Partial`, and sends when it must: count. A plan can send more than a block by hand. On two axes: tensor parallel first, then `fully_shard`.
-# * *A vocabulary* is cut by words, and its loss needs three numbers for each place.
-# * *Ring attention* sends P - 1 messages and shrinks old sums, and *Ulysses* exchanges places for heads. *Experts* need a capacity and a balance.
+# * Columns, a nonlinearity and rows need one all-reduce forward (g) and one backward (f). The row layer's bias is added after the sum.
+# * A block that is cut by heads needs 2 + 2 all-reduces of a whole activation, or 4 + 4 all-gathers and reduce-scatters of the same bytes.
+# * A layout assigns dimensions to the axes of a mesh. The results are the same under all layouts, but the bill depends on the sizes.
+# * DTensor carries `Shard`, `Replicate` and `Partial`, and sends when it must, so count. A plan can send more than a block by hand. On two axes, apply tensor
+#   parallelism first and then `fully_shard`.
+# * A vocabulary is cut by words, and its loss needs three numbers for each position.
+# * Ring attention sends P - 1 messages and shrinks old sums, while Ulysses exchanges positions for heads. Experts need a capacity and a balance.
 #
-# **Now the lab:** write f, g, a cut block and the einsum, and price layouts. Then unit 16 shards what is left whole.
+# **Now the lab:** write f, g, a cut block and the einsum, and compute the price of layouts. After that, unit 16 shards what is still whole.
 #
-# **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing Activation
-# Recomputation in Large Transformer Models*, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). N. Shazeer et al. 2018, *Mesh-TensorFlow*, [arXiv 1811.02084](https://arxiv.org/abs/1811.02084). Y. Xu et al. 2021, *GSPMD*, [arXiv 2105.04663](https://arxiv.org/abs/2105.04663). M. Milakov, N. Gimelshein 2018, *Online
-# normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). S. A. Jacobs et al. 2023, *DeepSpeed Ulysses*, [arXiv 2309.14509](https://arxiv.org/abs/2309.14509). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*, [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668) (capacity). W. Fedus et al. 2021,
-# *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). T. B. Brown et al. 2020, [arXiv 2005.14165](https://arxiv.org/abs/2005.14165), section 2.3 (GPT-3). PyTorch, [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html), [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
+# **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale
+# Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing
+# Activation Recomputation in Large Transformer Models*, [arXiv 2205.05198](https://arxiv.org/abs/2205.05198). N. Shazeer et al. 2018, *Mesh-TensorFlow*,
+# [arXiv 1811.02084](https://arxiv.org/abs/1811.02084). Y. Xu et al. 2021, *GSPMD*, [arXiv 2105.04663](https://arxiv.org/abs/2105.04663). M. Milakov, N.
+# Gimelshein 2018, *Online normalizer calculation for softmax*, [arXiv 1805.02867](https://arxiv.org/abs/1805.02867). H. Liu et al. 2023, *Ring Attention with
+# Blockwise Transformers*, [arXiv 2310.01889](https://arxiv.org/abs/2310.01889). S. A. Jacobs et al. 2023, *DeepSpeed Ulysses*,
+# [arXiv 2309.14509](https://arxiv.org/abs/2309.14509). A. Grattafiori et al. 2024, *The Llama 3 Herd of Models*,
+# [arXiv 2407.21783](https://arxiv.org/abs/2407.21783), section 3.3.2. D. Lepikhin et al. 2020, *GShard*, [arXiv 2006.16668](https://arxiv.org/abs/2006.16668)
+# (capacity). W. Fedus et al. 2021, *Switch Transformers*, [arXiv 2101.03961](https://arxiv.org/abs/2101.03961). T. B. Brown et al. 2020,
+# [arXiv 2005.14165](https://arxiv.org/abs/2005.14165), section 2.3 (GPT-3). PyTorch,
+# [Tensor Parallelism](https://docs.pytorch.org/docs/stable/distributed.tensor.parallel.html),
+# [DTensor](https://docs.pytorch.org/docs/stable/distributed.tensor.html). TensorFlow, [DTensor](https://www.tensorflow.org/guide/dtensor_overview).
 
 # %%
 cluster.stop()
