@@ -1,15 +1,16 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "simulation", "title": "Scaling to 1024"}
 # # 19 Scaling to 1024
 #
-# Nobody lends you 1024 GPUs to find out whether your training scales. So you predict it: measure a little, simulate the rest, and know how far to trust it. At the end you can
+# You will rarely be able to borrow 1024 GPUs just to find out whether your training scales. This notebook shows how to predict it instead: you measure a
+# little, simulate the rest, and learn how far you can trust the result. At the end, you can
 #
-# * simulate a training step on any number of ranks, each with its own clock;
-# * calibrate the simulator on a few steps of your own cluster, and check it on steps that it has not seen;
-# * say what a step costs on 1024 ranks of a machine that you know from its data sheet, and where its time goes;
-# * explain what mends it: trees, switches that add, overlap, a larger batch, fewer bytes;
-# * predict a published table from two of its rows, and say where the model is wrong.
+# * simulate a training step on any number of ranks, each with its own clock.
+# * calibrate the simulator on a few steps of your own cluster, and check it on steps that it has not seen.
+# * predict what a step costs on 1024 ranks of a machine that you know from its data sheet, and where its time goes.
+# * explain what makes the step faster: trees, switches that add, overlap, a larger batch, and fewer bytes.
+# * predict a published table from two of its rows, and explain where the model is wrong.
 #
-# **Before:** unit 05; units 06 and 14 help. **Minutes:** 45. **Ranks:** 4, on an emulated network.
+# **Before:** you have worked through unit 05; units 06 and 14 help. **Minutes:** 45. **Ranks:** 4, on an emulated network.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks.
 
@@ -26,18 +27,20 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 # %% [markdown]
 # ## A clock for each rank
 #
-# Unit 05 has formulas for ranks that begin together. They never do. So let each rank have a clock: a vector of times. An all-reduce takes the times at which the ranks come to it, and returns the times at which they go on. Along a ring each rank hears
-# of every other before it goes on, so all go on together, after the latest. A tree lets some go earlier than others.
+# The formulas of unit 05 hold for ranks that begin together, but in practice they never do. We therefore give each rank a clock, so that the clocks of all
+# ranks are a vector of times. An all-reduce takes the times at which the ranks arrive and returns the times at which they continue. Along a ring, each rank
+# needs the data of every other rank before it can continue, so all ranks continue together, after the latest one has arrived. In a tree, some ranks can
+# continue earlier than others.
 #
-# **Predict.** 1024 ranks begin a ring all-reduce; one of them is 2 ms late. How many ranks go on later than they would have?
+# **Predict.** 1024 ranks begin a ring all-reduce, but one of them is 2 ms late. How many ranks continue later than they would have otherwise?
 
 # %%
 predict("19-late",
-        "One of 1024 ranks is 2 ms late to a ring all-reduce. How many go on later?",
+        "If one of 1024 ranks is 2 ms late to a ring all-reduce, how many continue later?",
         ["only that one", "its neighbours too", "all 1024"])
 
 # %%
-link = (5e-6, 7e9)                    # latency in s, bytes per s
+link = (5e-6, 7e9)                    # latency in s, bandwidth in bytes per s
 together, late = np.zeros(1024), np.zeros(1024)
 late[7] = 0.002
 delay = clocks.ring(late, 100e6, link) - clocks.ring(together, 100e6, link)
@@ -51,12 +54,14 @@ settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The sum needs every rank's part. Nobody can have it before the last has come. One late rank of a thousand costs as much as a thousand late ranks.
+# The sum needs the part of every rank, so no rank can have it before the last one has arrived. For this reason, one late rank in a thousand costs as much as a
+# thousand late ranks.
 # </details>
 #
 # ## A step, simulated
 #
-# A step is: forward, backward, and beside the backward the gradients in buckets, one after the other (unit 06). The simulator takes a **machine** (two links), a **model** (layers: bytes, seconds) and a **way** to train:
+# A step consists of a forward pass and a backward pass. During the backward pass, the gradients are sent in buckets, one after the other (unit 06). The
+# simulator takes a **machine** (two links), a **model** (layers with their bytes and seconds) and a **way** to train:
 
 # %%
 machine = Machine(ranks_per_node=8, inside=(5e-6, 80e9), between=(30e-6, 6.25e9))
@@ -67,11 +72,14 @@ for ranks in (1, 8, 64, 1024):
           f"bubble {one.bubble:.2f}, exposed {one.exposed:.2f}")
 
 # %% [markdown]
-# `computing`, `bubble` and `exposed` are the parts of the step in which an average rank computes, waits in a pipeline (there is none here), and waits for messages or slower ranks. They sum to 1.
+# `computing`, `bubble` and `exposed` are the fractions of the step in which an average rank computes, waits in a pipeline (there is none here), and waits for
+# messages or slower ranks. They add up to 1.
 #
-# From 64 ranks on, the simulator assumes that ranks differ a little. Their times have an exponential tail of 1 %, because in large jobs no two ranks take the same time. (`step(..., slowness=1)` makes all ranks alike.)
+# From 64 ranks on, the simulator assumes that the ranks differ a little, because in large jobs no two ranks take the same time. Their times then have an
+# exponential tail of 1 %. (`step(..., slowness=1)` makes all ranks alike.)
 #
-# No rank is played one by one. What is different between ranks is a place in an array, and what is the same is a formula. Therefore, the number of ranks hardly matters:
+# The simulator does not play the ranks one by one. Whatever differs between ranks is stored in an array, and whatever is the same is computed by a formula.
+# Therefore, the number of ranks hardly matters:
 
 # %% tags=["measured"]
 import time
@@ -83,15 +91,17 @@ for ranks in (1000, 100_000):
     print(f"{ranks:>7} ranks, each with its own clock: {took_s:.3f} s")
 
 # %% [markdown]
-# Is it right? The package's tests play every message of 200 small steps one by one, and of rings and trees on two kinds of links, and compare. This shows that the *calculation* is right. Only a real cluster can show whether the *model* is.
+# Is the result right? The package's tests play every message of 200 small steps one by one, as well as every message of rings and trees on two kinds of links,
+# and compare the times. This shows that the *calculation* is right, but only a real cluster can show whether the *model* is.
 #
 # ## Calibrate on your own cluster
 #
-# Four nodes with a network of their own, 10 Mbit/s and 10 ms: so slow that this machine's two cores hardly count. A GPU computes while the processor beside it waits. So here computing is a `sleep`: 4 layers with 20 ms of forward and 40 ms
-# of backward each. Each step takes a random bit longer on each rank, as on real ones.
+# Our cluster has four nodes with a separate emulated network of 10 Mbit/s and 10 ms. This network is so slow that the two cores of this machine hardly matter.
+# While a GPU computes, the processor next to it waits, so computing is a `sleep` here. There are 4 layers, each with 20 ms of forward and 40 ms of backward. On
+# each rank, each step takes a random bit longer, as it does on real ranks.
 
 # %%
-SIZES, LAYER_S, SPREAD = [80_000] * 4, 0.04, 0.1  # bytes, s of backward, of the mean
+SIZES, LAYER_S, SPREAD = [80_000] * 4, 0.04, 0.1  # bytes, s of backward, part of the mean
 
 def join():
     import torch.distributed as dist
@@ -99,7 +109,7 @@ def join():
         dist.init_process_group("gloo")
 
 def all_reduce_s(ranks, n_bytes, calls=4):
-    """Seconds of each all-reduce of the first `ranks` ranks."""
+    """Measure the seconds of each all-reduce of the first `ranks` ranks."""
     import time, torch, torch.distributed as dist
     group = dist.new_group(range(ranks))
     if dist.get_rank() >= ranks:
@@ -109,14 +119,14 @@ def all_reduce_s(ranks, n_bytes, calls=4):
         start_s = time.perf_counter()
         dist.all_reduce(x, group=group)
         times_s.append(time.perf_counter() - start_s)
-    return times_s[1:]  # the first one makes the connections
+    return times_s[1:]  # the first call only opens the connections
 
 # %% [markdown]
-# The step. One thread sends the buckets, one after the other, while the computing goes on, as NCCL's stream does:
+# The next function is the training step. One thread sends the buckets, one after the other, while the computing continues, as NCCL's stream does:
 
 # %%
 def train(ranks, sizes, layer_s, spread, steps=5):
-    """(seconds of each step, seconds until its backward has ended) of the first ranks."""
+    """Return (seconds of a step, seconds until its backward ended) for each step."""
     import random, time, torch, torch.distributed as dist
     from concurrent.futures import ThreadPoolExecutor
     group, chance, done = dist.new_group(range(ranks)), random.Random(dist.get_rank()), []
@@ -159,7 +169,8 @@ def steps_s(network, rate_mbit, ranks):
 network = None if blocked else network_of(10)
 
 # %% [markdown]
-# First alpha and B: all-reduces of 2 and 4 ranks, two sizes each. `calibrate(model, rows, guess)` finds the constants with which a model comes nearest to measured rows, errors being relative.
+# We first need alpha and B, so we measure all-reduces of 2 and 4 ranks with two sizes each. `calibrate(model, rows, guess)` finds the constants for which a
+# model comes closest to the measured rows, in terms of relative errors.
 
 # %% tags=["measured"]
 rows = list(recorded.STEPS["all_reduce_s"].items())
@@ -180,9 +191,10 @@ for (ranks, n_bytes), measured in rows:
           f"fitted {ring(mine, (ranks, n_bytes)):.3f} s")
 
 # %% [markdown]
-# The latency is more than twice the 10 ms of the link: in each round of a ring gloo asks first whether there is room (unit 05), and processes have to wake up. The fit has it.
+# The latency is more than twice the 10 ms of the link, because in each round of a ring gloo first asks whether there is room (unit 05), and because processes
+# have to wake up. The fit includes both.
 #
-# Then the computing, and how much it varies: five steps of one rank.
+# Next, we measure the computing and how much it varies, with five steps of one rank.
 
 # %% tags=["measured"]
 one_s = recorded.STEPS["one_s"] if blocked else [
@@ -194,7 +206,7 @@ print(f"so four ranks compute for {mean_s * survival.slowest(4, 0, one_s):.3f} s
 
 # %%
 def predicted_s(ranks, bytes_per_s):
-    """The mean of 20 simulated steps, with the measured steps as ranks' slowness."""
+    """Average 20 simulated steps, whose ranks are as slow as the measured steps."""
     layers = [Layer(n, mean_s / 3 / len(SIZES), mean_s * 2 / 3 / len(SIZES)) for n in SIZES]
     here = Machine(1, (0.0, 1e30), (mine["latency_s"], bytes_per_s))
     way = Way(ranks, bucket_bytes=0)
@@ -202,10 +214,12 @@ def predicted_s(ranks, bytes_per_s):
                     for seed in range(20)])
 
 # %% [markdown]
-# **Predict.** One rank needs 0.25 s. A step sends 320 kB in four buckets, over links of 1.25 MB/s, with the latency that you have just calibrated in each round. How long will a step of three ranks take?
+# **Predict.** One rank needs 0.25 s for a step. On several ranks, a step also sends 320 kB in four buckets over links of 1.25 MB/s, and each round has the
+# latency that you have just calibrated. How long will a step of three ranks take?
 
 # %%
-predict("19-three", "How long does a step of three ranks take?", unit="s", within=0.25)
+predict("19-three", "How many seconds does a step of three ranks take at 10 Mbit/s?",
+        unit="s", within=0.25)
 
 # %% tags=["measured"]
 found = {10: {ranks: float(np.median(steps_s(network, 10, ranks))) for ranks in (2, 3, 4)}}
@@ -219,13 +233,14 @@ for ranks, seconds in found[10].items():
 settle("19-three", lambda: found[10][3])
 
 # %% [markdown]
-# Nobody had measured three ranks, nor any step with more than one. Now another network: 40 Mbit/s. Nothing is measured for the prediction, four times the bandwidth is all that changes.
+# The calibration used neither three ranks nor a training step of more than one rank. Now we change the network to 40 Mbit/s. We measure nothing for this
+# prediction, and only multiply the bandwidth by four.
 #
-# **Predict.** Four times the bandwidth: how much shorter does a step of four ranks become?
+# **Predict.** The bandwidth becomes four times as large. How many times as fast does a step of four ranks become?
 
 # %%
 predict("19-bandwidth",
-        "Four times the bandwidth: how many times as fast is a step of four ranks?",
+        "By what factor does four times the bandwidth speed up a step of four ranks?",
         ["less than 2 times", "2 to 3 times", "more than 3 times"])
 
 # %% tags=["measured"]
@@ -261,26 +276,31 @@ for rate in (10, 40):
 scaling.efficiency(curves, marks)
 
 # %% [markdown]
-# <details><summary>Why not four times?</summary>
+# <details><summary>Why is it not four times as fast?</summary>
 #
-# (Efficiency on one rank is not quite 1: the prediction draws 20 steps from the five that were measured.)
+# Bytes get cheaper, but latencies do not: four ranks pay for four buckets of six rounds each, which is 24 latencies. This is where the curve breaks. A
+# prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the overlap.
 #
-# Bytes get cheaper, latencies do not: four ranks pay four buckets of six rounds, 24 latencies. The curve breaks there. A prediction from bytes alone would be far off; one bucket in place of four would save 18 of them, but lose all of the overlap.
+# (The efficiency on one rank is not exactly 1, because the prediction draws 20 steps from the five that were measured.)
 # </details>
 #
 # ## Machines of the past and of today
 #
-# `machines.toml` describes machines by published numbers and names the source of each. `p2-8xlarge` has K80 GPUs, `big-basin-p100` has P100 GPUs, the DGX machines are named after theirs, and a `gb200-nvl72` is a rack in which NVLink connects 72 GPUs. We train ResNet-50 with 32 images on each GPU and sum the gradients along rings, as NCCL makes them. Each ring passes through the GPUs of a node and then
-# goes on to the next node. A node has as many rings as network links, so it uses all of them, and of the 2046 hops of a chunk at most 256 cross the network between 128 nodes. Latencies are rarely published. We *assume* 5 us inside a node, and between nodes 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and P100 it comes from TensorFlow's table of 2017
-# (below), and for the newer GPUs we *assume* a fifth of the peak.
+# `machines.toml` describes machines by published numbers and names the source of each number. `p2-8xlarge` has K80 GPUs, `big-basin-p100` has P100 GPUs, the
+# DGX machines are named after their GPUs, and a `gb200-nvl72` is a rack in which NVLink connects 72 GPUs. We train ResNet-50 with 32 images on each GPU and sum
+# the gradients along rings, as NCCL builds them. Each ring passes through the GPUs of a node and then goes on to the next node. A node has as many rings as
+# network links, so it uses all of them, and of the 2046 hops of a chunk at most 256 cross the network between 128 nodes. Since latencies are rarely published,
+# we *assume* 5 us inside a node, and between nodes 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and
+# P100 it comes from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
 #
-# Weak and strong scaling differ in what stays the same. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If the batch stays the same and each rank gets fewer images (*strong*), computing shrinks but the rounds stay, so the curve breaks earlier.
+# Weak and strong scaling differ in what stays the same. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If instead the batch
+# stays the same and each rank gets fewer images (*strong*), the computing shrinks while the number of rounds stays the same, so the curve breaks earlier.
 #
-# **Predict.** On which machines does less than four fifths of a step on 1024 GPUs go into computing?
+# **Predict.** On which of these machines do 1024 GPUs spend less than four fifths of a step on computing?
 
 # %%
 predict("19-fifth",
-        "On which machines is less than four fifths of a step of 1024 GPUs computing?",
+        "On which machines do 1024 GPUs compute for less than four fifths of a step?",
         ["on none", "on A100, H100 and GB200", "on all but the K80", "on all of them"])
 
 # %%
@@ -308,12 +328,14 @@ settle("19-fifth", elsewhere)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A GPU of today needs only a small part of the time that a GPU of 2017 needed for a step. Its network has more bandwidth as well, but latencies have hardly fallen (here, to a third between nodes), and every bucket of a ring of 1024 passes 2046 hops. The faster the computing is, the less of the network it can hide. On the older machines, late ranks cost more than the network does.
+# A GPU of today needs only a small part of the time that a GPU of 2017 needed for a step. Although its network has more bandwidth as well, latencies have
+# hardly fallen (here, to a third between nodes), and every bucket of a ring of 1024 passes 2046 hops. The faster the computing is, the less of the network it
+# can hide. On the older machines, late ranks cost more than the network does.
 # </details>
 #
 # ## What mends it
 #
-# On 1024 H100, one change after the other:
+# We try several changes on 1024 H100 GPUs, one after the other:
 
 # %%
 ways = {"ring": {}, "ring, 16 bit": {"itemsize": 2},
@@ -327,19 +349,22 @@ print(scaling.bars_table(mended))
 scaling.bars(mended)
 
 # %% [markdown]
-# On 1024 ranks, the hops cost time, and not the bytes. *16 bit* halves the bytes and therefore the number of buckets. *One bucket* hides nothing behind the backward pass and is still faster, because it saves the hops of the other buckets. *Two levels* make a ring inside each node and then one between the nodes, which are 14 and 254 rounds. NCCL has something better. Its *double tree* connects the
-# nodes by two binary trees, each with half of the tensor, so a chunk crosses the network only 14 times, and each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends its numbers once and receives the sum. NCCL chooses among these for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide nearly everything that is left. Unit 17 shows whether the
-# network still learns as well.
+# On 1024 ranks, the hops cost time rather than the bytes. *16 bit* halves the bytes and therefore the number of buckets. *One bucket* hides nothing behind the
+# backward pass and is still faster, because it saves the hops of the other buckets. *Two levels* form a ring inside each node and then one between the nodes,
+# which takes 14 and 254 rounds. NCCL has a better algorithm. Its *double tree* connects the nodes by two binary trees, each with half of the tensor, so a chunk
+# crosses the network only 14 times, while each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends its numbers once and
+# receives the sum. NCCL chooses among these algorithms for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide nearly everything
+# that is left, and unit 17 shows whether the network still learns as well.
 #
 # ## The slowest of 1024
 #
-# No network can mend ranks that differ. A step waits for the slowest of p:
+# No network can help if the ranks themselves differ in speed, because a step waits for the slowest of its p ranks.
 #
-# **Predict.** Each rank's time varies by 5 % (normal). How much longer does a step of 1024 ranks take than an average rank's?
+# **Predict.** The time of each rank varies by 5 % (normal). How much longer does a step of 1024 ranks take than the step of an average rank?
 
 # %%
 predict("19-slowest",
-        "Ranks vary by 5 %. By how much is the slowest of 1024 slower, on average?",
+        "Ranks vary by 5 %. How much slower than the mean is the slowest of 1024?",
         ["about 5 %", "about 16 %", "about 50 %"])
 
 # %%
@@ -359,10 +384,13 @@ settle("19-slowest", how_much)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The largest of p normal numbers lies about $\sqrt{2 \ln p}$ standard deviations above the mean, a bit less for p that are not huge: 3.2 for 1024. With an exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$: 6.5. The tail counts, not the deviation.
+# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and a bit less if p is not huge. For 1024, it is 3.2. With an
+# exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$, or 6.5 for 1024. What counts is therefore the tail and not the standard
+# deviation.
 # </details>
 #
-# And ranks fail. If a rank fails once in five years, one of 1024 fails every 43 hours. How often to save, and what the job takes in the end (unit 18; Daly 2006):
+# Ranks also fail. If a rank fails once in five years, one of 1024 ranks fails every 43 hours. The next cell computes how often to save, and how long the job
+# takes in the end (unit 18; Daly 2006):
 
 # %%
 mtbf_s = 5 * 365 * 86_400 / np.array([8, 1024, 16_384])
@@ -375,8 +403,10 @@ for ranks, mtbf in zip((8, 1024, 16_384), mtbf_s):
 # %% [markdown]
 # ## Three dimensions
 #
-# A GPT of 76 billion weights does not fit on a GPU: replicas alone are no way. With layers split over 8 GPUs of a node and a pipeline of 4 nodes it does (unit 15, 14). 1024 A100, 1792 sequences a step (Narayanan et al. 2021, table 1), if a GPU
-# reaches 190 TFLOP/s, an assumption. `Way(data, stages, split, micro_batches)`; `recompute=True` computes activations again in the backward:
+# A GPT of 76 billion weights does not fit on a single GPU, so replicas alone are not enough. It does fit if its layers are split over the 8 GPUs of a node and
+# a pipeline runs through 4 nodes (units 15 and 14). We simulate 1024 A100 GPUs and 1792 sequences per step (Narayanan et al. 2021, table 1), and we assume that
+# a GPU reaches 190 TFLOP/s. The arguments are `Way(data, stages, split, micro_batches)`, and `recompute=True` recomputes the activations during the backward
+# pass:
 
 # %%
 blocks = networks.transformer(60, 10_240, 2048, 51_200)
@@ -395,13 +425,18 @@ print(f"MFU of the first: {networks.mfu(blocks, 1792 / 1024, first.seconds, peak
 scaling.bars(three)
 
 # %% [markdown]
-# More stages mean more bubble, namely 5 and 6 % by unit 14's formula. The rest is that 60 blocks and the output layer cannot be cut evenly, least of all into 16. A split that leaves its node waits for a slow link at each layer. (On a rack in which NVLink connects 72 GPUs, a split of 16 would stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and its bubble is what counts.
+# More stages mean more bubble, namely 5 and 6 % by unit 14's formula. The rest arises because 60 blocks and the output layer cannot be cut evenly, least of all
+# into 16 stages. A split that leaves its node waits for a slow link at each layer. (On a rack in which NVLink connects 72 GPUs, a split of 16 would stay on
+# fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and only its bubble should be compared.
 #
-# The **model FLOPs utilisation** (MFU) is the part of the GPUs' peak that the step's own operations use, without those that recomputation repeats. It is the number in which runs of language models are compared. The paper measured 140 TFLOP/s a GPU in this shape (table 1), which is 16.1 s for the 2.3e18 operations of a step (its equation 3, which counts the recomputation). The first row is 6 % and the second 9 % too short.
+# The **model FLOPs utilisation** (MFU) is the part of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats. Runs
+# of language models are compared by this number. The paper measured 140 TFLOP/s per GPU in this shape (table 1), which gives 16.1 s for the 2.3e18 operations
+# of a step (its equation 3, which counts the recomputation). The first row is 6 % too short and the second 9 %.
 #
 # ## Published tables
 #
-# The hardest test uses numbers that other people measured. First without any fit. Only the speed of one GPU comes from the table, the links have seven tenths of their published rates, and nothing overlaps:
+# The hardest test uses numbers that other people measured. We begin without any fit. Only the speed of one GPU comes from the table, the links have seven
+# tenths of their published rates, and nothing overlaps:
 
 # %%
 rows = published.unfitted()
@@ -413,8 +448,9 @@ errors = [abs(said / number - 1) for _, _, number, said in rows]
 print(f"of all {len(errors)} rows, {sum(e < 0.1 for e in errors)} are within 10 %")
 
 # %% [markdown]
-# Then with a fit: two rows determine two constants, and the others are predicted. The columns are GPUs (micro-batches for pipelines), the published number, the predicted one, and the error. The numbers are images per second. For pipelines, they are the speed in
-# multiples of the speed of 2 stages with 1 micro-batch.
+# Next, we fit the model, so that two rows determine two constants and the others are predicted. The columns show the number of GPUs (of micro-batches for
+# pipelines), the published number, the predicted number, and the error. The numbers are images per second, except for pipelines, where they are multiples of
+# the speed of 2 stages with 1 micro-batch.
 
 # %%
 chosen = ["Inception V3, K80, parameter servers", "ResNet-50, K80, parameter servers",
@@ -428,12 +464,15 @@ for table in published.tables():
             print(f"{row.x:>8}{row.published:>10.5g}{row.predicted:>10.5g}  {error}")
 
 # %% [markdown]
-# Most rows come within a few per cent. Look at the others, because there the model is wrong, and each time something real is missing.
+# Most rows are within a few per cent. The other rows are more interesting, because the model is wrong there, and each time something real is missing.
 #
-# * *AlexNet* was 28 % too fast on 8 GPUs without a fit, until the model knew that NCCL built a single ring in 2017, in which two of eight hops pass through PCIe. With a fit it is 12 % too slow on 2 and 4. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them overlapped.
-# * *torchgpipe, 4 stages*, is 17 % off. Its layers cannot be cut into four equal parts, and the cut is different for each number of micro-batches.
-# * *K80* was 10 % off until the machine's description said that the GPUs of one host share its PCIe.
-# * Goyal et al. 2017 report steps that are 12 % longer on 352 GPUs than on 8. The published rates alone give +0.6 %. With ranks that are 2 % apart (the exponential tail), the simulator gives 8 %, so most of this time is waiting for the slowest rank.
+# * *AlexNet* was 28 % too fast on 8 GPUs without a fit, until the model knew that NCCL built a single ring in 2017, in which two of eight hops pass through
+#   PCIe. With a fit it is 12 % too slow on 2 and 4 GPUs. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them
+#   overlapped.
+# * *torchgpipe, 4 stages*, is 17 % off, because its layers cannot be cut into four equal parts, and the cut is different for each number of micro-batches.
+# * *K80* was 10 % off until the machine's description included that the GPUs of one host share its PCIe.
+# * Goyal et al. (2017) report steps that are 12 % longer on 352 GPUs than on 8. The published rates alone give +0.6 %. With ranks that are 2 % apart (the
+#   exponential tail), the simulator gives 8 %, so most of this time is spent waiting for the slowest rank.
 
 # %%
 for spread in (0.0, 0.02):
@@ -441,14 +480,14 @@ for spread in (0.0, 0.02):
     print(f"Goyal, ranks {spread:.0%} apart: {many / base - 1:+.1%} (published +12 %)")
 
 # %% [markdown]
-# This is why `step` assumes late ranks from 64 ranks on, unless you give it your own `slowness`.
+# This is why `step` assumes late ranks from 64 ranks on, unless you pass your own `slowness`.
 #
-# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how you predict your own.
+# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how to predict your own training.
 
 # %% [markdown]
 # > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than a run has (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
 # > sends short messages by its protocol LL and buckets by LL128 or Simple, and its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 us for a hop of a ring over the network.
-# > NCCL also chooses among rings, trees and switches that add up (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so that a backward next to them slows down. This slowdown is not in the model.
+# > NCCL also chooses among rings, trees and switches that add up (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so that a backward pass next to them slows down. This slowdown is not in the model.
 
 # %% [markdown]
 # ## What has aged
@@ -457,24 +496,26 @@ for spread in (0.0, 0.02):
 #
 # | they say | today |
 # |---|---|
-# | on 1024 GPUs more than a fifth of the time is communication | a talk's number for its machine, and about what one expects. For ResNet-50 with 32 images and rings, this model loses 16 % on P100s with Ethernet and 30 us (`big-basin-p100` above), and 13 % on P100s with InfiniBand and 10 us (`dgx-1-p100`), or 15 % if nothing overlaps. About 5 % of this are late ranks. On a GPU of today a ring loses far more, and a tree with more images a GPU loses less |
-# | ResNet-50 on ImageNet in 15 minutes on 1024 P100 (Akiba et al. 2017) | 32 images a GPU, as above, 90 epochs: 90 · 1.281 million / 32,768 = 3519 steps, so 0.26 s each. In MLPerf v0.6 (2019) the two fastest needed about 80 s, on 1536 V100 and on 1024 TPU v3 chips |
+# | on 1024 GPUs more than a fifth of the time is communication | This is a talk's number for its machine, and it is about what you would expect. For ResNet-50 with 32 images and rings, this model loses 16 % on P100s with Ethernet and 30 us (`big-basin-p100` above), and 13 % on P100s with InfiniBand and 10 us (`dgx-1-p100`), or 15 % if nothing overlaps. About 5 % of this are late ranks. On a GPU of today a ring loses far more, whereas a tree with more images per GPU loses less. |
+# | ResNet-50 on ImageNet in 15 minutes on 1024 P100 (Akiba et al. 2017) | The run used 32 images per GPU, as above, and 90 epochs: 90 · 1.281 million / 32,768 = 3519 steps, which leaves 0.26 s for each step. In MLPerf v0.6 (2019) the two fastest needed about 80 s, on 1536 V100 and on 1024 TPU v3 chips. |
 #
 # </details>
 #
-# ## What you can say now
+# ## Summary
 #
-# * *A step* is clocks: gradients ready on each rank, buckets one after the other, the latest decides.
-# * *Calibrate:* alpha and B from a few all-reduces, computing and its spread from a few steps of one rank. Check on what was not measured.
-# * *1024:* rounds and the slowest rank grow, bytes of a rank do not. The faster a GPU, the earlier the curve breaks.
-# * *What mends it:* trees and switches that add, overlap, fewer bytes, more images a GPU.
-# * *Two rows* of a table predict the others to a few per cent, where the model has what counts: balance, shared buses, and late ranks must be put in.
+# * A simulated step consists of clocks. Gradients become ready on each rank, buckets follow each other, and the latest rank decides.
+# * Alpha and B are calibrated with a few all-reduces, and the computing and its spread with a few steps of one rank. The model must then be checked on cases
+#   that were not measured.
+# * On 1024 ranks, the number of rounds and the delay of the slowest rank have grown, whereas the bytes that a rank sends have not. The faster a GPU is, the
+#   earlier its curve breaks.
+# * Trees and switches that add, overlap, fewer bytes and more images per GPU all make the step faster.
+# * Two rows of a table predict the others to a few per cent if the model has what matters. Balance, shared buses and late ranks must be included.
 #
-# **Now the lab:** the parts of the simulator by hand, on hidden machines and tables.
+# **Now the lab:** you build the parts of the simulator by hand and apply them to hidden machines and tables.
 #
-# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
-# T. Akiba, S. Suzuki, K. Fukuda 2017, *Extremely Large Minibatch SGD*, [arXiv 1711.04325](https://arxiv.org/abs/1711.04325).
-# D. Narayanan et al. 2021, *Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473).
-# Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). C. Kim et al. 2020, *torchgpipe*, [arXiv 2004.09910](https://arxiv.org/abs/2004.09910).
-# J. T. Daly 2006, *A higher order estimate of the optimum checkpoint interval for restart dumps*, Future Generation Computer Systems 22(3).
-# TensorFlow 2017, *Benchmarks* (docs_src/performance/benchmarks.md of its repository).
+# **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677). T.
+# Akiba, S. Suzuki, K. Fukuda 2017, *Extremely Large Minibatch SGD*, [arXiv 1711.04325](https://arxiv.org/abs/1711.04325). D. Narayanan et al. 2021, *Efficient
+# Large-Scale Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). Y. Huang et al. 2019, *GPipe*,
+# [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). C. Kim et al. 2020, *torchgpipe*, [arXiv 2004.09910](https://arxiv.org/abs/2004.09910). J. T. Daly 2006,
+# *A higher order estimate of the optimum checkpoint interval for restart dumps*, Future Generation Computer Systems 22(3). TensorFlow 2017, *Benchmarks*
+# (docs_src/performance/benchmarks.md of its repository).
