@@ -3,9 +3,9 @@
     python -m manyhands.build.prose            # the figures of each group of texts, and whether they meet the limits
     python -m manyhands.build.prose --list     # every habit, with its place and what to write instead
 
-Code, tables, headings, comments and formulas do not count. A habit is a turn of phrase that makes a reader stumble
-("Prose" in CONTRIBUTING.md). A well-edited textbook has about half of what the limits allow. Decks may be terse, so of
-their figures only the habits count.
+Code, tables, headings, comments, formulas, references and the lines on minutes do not count. A habit is a turn of
+phrase that makes a reader stumble ("Prose" in CONTRIBUTING.md). A well-edited textbook has about half of what the
+limits allow. Decks may be terse, so of their figures only the habits count.
 """
 
 import argparse
@@ -87,6 +87,9 @@ def plain(text):
     text = re.sub(r"```.*?```|<!--(?!\s*\d+ min).*?-->|\$\$.*?\$\$", " ", text, flags=re.S)
     text = re.sub(r"^\s*(\|.*|#.*|!\[.*|---.*|\[[^\]]+\]: .*)$", " ", text, flags=re.M)
     text = re.sub(r"<[^>]+>|<!--|-->", " ", text)
+    text = re.sub(r"^\*\*References\.\*\*.*?(?=\n\s*\n|\Z)", " ", text, flags=re.M | re.S)
+    text = re.sub(r"\*\*(Minutes|Ranks|Points):\*\* [^.]*\.|\*Difficulty [^*]*\*", " ", text)
+    text = re.sub(r"\bet al\.", "et al", text)
     text = re.sub(r"`[^`]*`", "code", text)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     return re.sub(r"\$[^$\n]*\$", "x", text)

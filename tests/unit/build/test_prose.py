@@ -7,7 +7,7 @@ import pytest
 from manyhands.build import prose
 
 ROOT = Path(__file__).resolve().parents[3]
-EDITED = ("docs",)  # the other groups follow as their texts are edited
+EDITED = ("tutorials", "docs")  # the other groups follow as their texts are edited
 GOOD = "The ranks wait because one of them is late. However, the report names it, so that you can mend the cell."
 
 
@@ -35,6 +35,7 @@ def course(tmp_path, monkeypatch):
     (GOOD, []),
     ("The ranks wait: one is late; the report names it.", ["colons", "connectives"]),
     (GOOD + " It hangs. Look there. One is late. " * 3, ["short"]),
+    (GOOD + " **Minutes:** 40. **Ranks:** 4.\n\n**References.** P. Goyal et al. 2017: one; two; three.\n", []),
     (GOOD + " Nobody comes, and the weights are those of one process.", ["habits"]),
     (GOOD + "\n\n| a: b | c; d |\n|---|---|\n\n```\nx: int = 1; y: int = 2\n```\n\n[00]: nobody.html\n", []),
 ])
