@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
 # # 15 Lab: layers cut over ranks
 #
-# You cut the layers of a Transformer over the ranks of a group, as Megatron-LM does, and then write the rules by which any product of tensors can be cut
-# along a mesh of ranks. At the end you can
+# In this lab, you cut the layers of a Transformer over the ranks of a group, as Megatron-LM does. After that, you write the rules by which any product of
+# tensors can be cut along a mesh of ranks. At the end, you can
 #
-# * write the two functions that stand where a tensor enters and leaves a cut layer, forward and backward;
-# * cut a linear layer by columns or by rows, two of them with one all-reduce in each direction, and attention by heads;
-# * say for any product of tensors with named dimensions, and any layout on a mesh, over which axes forward and backward must sum;
-# * predict which all-reduces a layout causes, and choose the layout that sends least under a limit of memory;
+# * write the two functions that are called where a tensor enters and leaves a cut layer, forward and backward.
+# * cut a linear layer by columns or by rows, two such layers with one all-reduce in each direction, and attention by heads.
+# * determine, for any product of tensors with named dimensions and any layout on a mesh, over which axes forward and backward must sum.
+# * predict which all-reduces a layout causes, and choose the layout that sends the fewest bytes under a limit of memory.
 # * find what is wrong in a loss over a vocabulary that is cut over the ranks.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 28.
 #
-# In exercises 1 to 4 and 8 your functions run on the ranks, and their cells begin with `%%px`. Those of 5 to 7 run in this kernel. A mistake may make the ranks wait
-# for each other: after a few seconds the cluster notices, says who waits for whom, and heals. Below each check stands what it says when the answer is right.
-# Every hint has two steps: run `hint(...)` again for the second.
+# In exercises 1 to 4 and 8 your functions run on the ranks, so their cells begin with `%%px`. The functions of exercises 5 to 7 run in this kernel. A mistake
+# may make the ranks wait for each other. After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see
+# what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 import itertools
@@ -33,45 +33,46 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-if not dist.is_initialized():  # so that this cell can be run twice
+if not dist.is_initialized():  # so that this cell can run twice
     dist.init_process_group(os.environ["MANYHANDS_BACKEND"])
-nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatters take the CPU's tensors only
+nccl = dist.get_backend() == "nccl"  # gloo's reduce-scatter takes only CPU tensors
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
 # ## The rules of all exercises
 #
-# * A weight is `[in, out]`, and a layer is `y = x @ w + b`: so columns are columns. (`nn.Linear` keeps the same matrix transposed.)
-# * All ranks of a group compute **the same loss from the same output**. So a loss counts once, and not once for each rank; `loss.backward()` runs on all of
-#   them.
-# * An answer is right if its numbers and gradients are those of one process with the whole layer, in float64, and if no more is sent than need be. The check
-#   counts calls and bytes with a ledger; a group of one rank sends nothing, whatever is called.
-# * The checks use groups of 4, 3 and 2 ranks and of one rank. `group=None` is the world; in the group of ranks 1 and 3 the first one is rank 1.
-# * Use your own functions from one exercise in the next.
+# * A weight is `[in, out]`, and a layer is `y = x @ w + b`, so columns are columns. (`nn.Linear` keeps the same matrix transposed.)
+# * All ranks of a group compute **the same loss from the same output**, and `loss.backward()` runs on all of them. The loss therefore counts once, and not once
+#   for each rank.
+# * An answer is right if its numbers and gradients are what a single process computes with the whole layer, in float64, and if no more is sent than necessary.
+#   The check counts calls and bytes with a ledger. A group of one rank sends nothing, whatever is called.
+# * The checks use groups of 4, 3 and 2 ranks and of one rank. `group=None` is the world, and in the group of ranks 1 and 3 the first one is rank 1.
+# * You can use your own functions from one exercise in the next.
 #
 # ## 1. f and g
 #
 # | | forward | backward |
 # |---|---|---|
 # | `copy_to`, Megatron's *f*: x, which is the same on all ranks, enters the cut part | x as it is | the sum of all ranks' gradients |
-# | `reduce_from`, its *g*: each rank has a part of a sum, which leaves it | the sum of all ranks' x | the gradient as it is |
+# | `reduce_from`, Megatron's *g*: each rank has a part of a sum, which leaves the cut part | the sum of all ranks' x | the gradient as it is |
 #
-# Each sum is **one** `dist.all_reduce`. It adds up memory as it lies, so the numbers must lie in order on every rank (`contiguous`): of others gloo makes
-# a wrong sum without a word, and NCCL refuses them. A transposed gradient is such a one, and `clone()` keeps its order. And `all_reduce` writes into the
-# tensor that it is given. But x, and the gradient that comes into `backward`, belong to others, who still need them: their numbers must stay as they are.
+# Each sum is **one** `dist.all_reduce`. It adds up numbers in the order of the memory, so a tensor must be contiguous on every rank (`contiguous`). If it is
+# not contiguous, gloo silently returns a wrong sum and NCCL raises an error. A transposed gradient, for example, is not contiguous, and `clone()` keeps its
+# order. In addition, `all_reduce` writes into the tensor that it is given. However, x and the gradient that `backward` receives belong to other code that still
+# needs them, so their numbers must not change.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which of the four boxes of the table needs a message? What does `backward` return for an argument that is no tensor? For more, run `hint("15-f-and-g")` in a
-# cell of its own.
+# Which of the four boxes of the table needs a message? What does `backward` return for an argument that is not a tensor? For more help, run
+# `hint("15-f-and-g")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="f-and-g"
 # %%px --setup
 class CopyTo(torch.autograd.Function):
-    """Forward: x. Backward: the sum of all ranks' gradients."""
+    """Return x in forward, and the sum of all ranks' gradients in backward."""
 
     @staticmethod
     def forward(ctx, x, group):
@@ -90,7 +91,7 @@ class CopyTo(torch.autograd.Function):
 
 
 class ReduceFrom(torch.autograd.Function):
-    """Forward: the sum of all ranks' x. Backward: the gradient."""
+    """Return the sum of all ranks' x in forward, and the gradient in backward."""
 
     @staticmethod
     def forward(ctx, x, group):
@@ -120,19 +121,19 @@ check.f_and_g(cluster, "copy_to", "reduce_from")
 # %% [markdown]
 # ## 2. A layer cut by columns
 #
-# Each rank has the whole x, and some columns of the weight, with the numbers of the bias that belong to them. It returns its own columns of the output.
+# Each rank has the whole x, some columns of the weight and the matching numbers of the bias. Your function returns this rank's columns of the output.
 #
 # *Difficulty ●○○, 5 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does each rank know of the gradient of x, after its own part of backward? For more, `hint("15-column")`.
+# What does each rank know about the gradient of x after its own part of the backward pass? For more help, run `hint("15-column")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="column"
 # %%px --setup
 def column(x, w, b, group=None):
-    """This rank's columns of x @ whole weight + whole bias.
+    """Return this rank's columns of x @ whole weight + whole bias.
 
     x: [..., in], the same on all ranks. w: [in, columns], b: [columns] of this rank.
     """
@@ -146,20 +147,20 @@ check.column(cluster, "column")
 # %% [markdown]
 # ## 3. A layer cut by rows, and two layers
 #
-# Each rank has some rows of the weight, and of x the columns that belong to them: just what `column` returns. Every rank has the whole bias, and trains it.
-# All return the whole output.
+# Each rank has some rows of the weight and the matching columns of x, which is exactly what `column` returns. Every rank has the whole bias and trains it. All
+# ranks return the whole output.
 #
 # *Difficulty ●○○, 5 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# How often may the bias be in the sum? For more, `hint("15-row")`.
+# How many times may the sum contain the bias? For more help, run `hint("15-row")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="row"
 # %%px --setup
 def row(x, w, b, group=None):
-    """whole x @ whole weight + b, on all ranks.
+    """Return whole x @ whole weight + b, on all ranks.
 
     x: [..., rows], the columns of this rank. w: [rows, out] of this rank. b: [out], the
     same on all ranks.
@@ -172,20 +173,20 @@ def row(x, w, b, group=None):
 check.row(cluster, "row")
 
 # %% [markdown]
-# Now two layers, the first one cut by columns and the second one by rows, with `torch.tanh` after **each** of them. One all-reduce forward, one backward:
-# nothing is sent between the layers.
+# Now write two layers, the first one cut by columns and the second one by rows, with `torch.tanh` after **each** of them. They need one all-reduce forward and
+# one backward, because nothing is sent between the layers.
 #
 # *Difficulty ●○○, 4 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does tanh of a part of a sum have to do with tanh of the sum? For more, `hint("15-mlp")`.
+# How is tanh of a part of a sum related to tanh of the whole sum? For more help, run `hint("15-mlp")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="mlp"
 # %%px --setup
 def mlp(x, up, up_bias, down, down_bias, group=None):
-    """tanh(tanh(x @ whole up + its bias) @ whole down + its bias), on all ranks.
+    """Return tanh(tanh(x @ whole up + its bias) @ whole down + its bias), on all ranks.
 
     x: [..., in], the same on all ranks. up: [in, hidden], up_bias: [hidden],
     down: [hidden, out] of this rank. down_bias: [out], the same on all ranks.
@@ -201,30 +202,31 @@ check.mlp(cluster, "mlp")
 # %% [markdown]
 # ## 4. Attention cut by heads
 #
-# `qkv` is the weight of queries, keys and values in one matrix, `[width, 3 * heads * head_size]`: first the columns of q, then those of k, then those of v;
-# in each of the three come the columns of head 0, then of head 1, and so on. `out` is `[heads * head_size, width]`, with its rows in the order of the heads.
-# There are no biases.
+# `qkv` is the weight of queries, keys and values in one matrix, `[width, 3 * heads * head_size]`. It contains first the columns of q, then the columns of k,
+# and then the columns of v. In each of the three, the columns of head 0 come first, then those of head 1, and so on. `out` is `[heads * head_size, width]`,
+# with its rows in the order of the heads. There are no biases.
 #
-# `cut_heads` cuts both for one rank out of `size`. Rank r gets `heads / size` neighbouring heads, beginning with head `r * heads / size`: a matrix
-# `[width, 3 * its heads * head_size]` in the same order as the whole one, q, k, v; and the rows of `out` that belong to its heads. Both have memory of their
-# own: a view would keep the whole weight alive. Nothing is sent. Heads that do not divide by the ranks are refused with a `ValueError`.
+# `cut_heads` cuts both for one rank out of `size` and sends nothing. Rank r gets `heads / size` neighbouring heads, beginning with head `r * heads / size`. It
+# returns a matrix `[width, 3 * its heads * head_size]` in the same order as the whole one (q, k, v), and the rows of `out` that belong to its heads. Both must
+# be copies, because a view would keep the whole weight alive. If the number of heads cannot be divided by the number of ranks, raise a `ValueError`.
 #
-# `attention` gets these pieces, and computes for each head `softmax(q @ k.mT / sqrt(head_size)) @ v` with a causal mask: place i sees the places 0 to i. All
-# ranks return the whole output. One all-reduce forward, and **one** backward.
+# `attention` gets these pieces and computes `softmax(q @ k.mT / sqrt(head_size)) @ v` for each head with a causal mask, so that position i sees the positions 0
+# to i. All ranks return the whole output. Use one all-reduce forward and **one** backward.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# With 4 heads on 2 ranks, which columns of qkv does rank 1 need? They do not lie side by side. For more, `hint("15-attention")`.
+# With 4 heads on 2 ranks, which columns of qkv does rank 1 need? They are not next to each other. For more help, run `hint("15-attention")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="attention"
 # %%px --setup
 def cut_heads(qkv, out, heads, rank, size):
-    """(this rank's columns of qkv, its rows of out), for `rank` of `size` ranks.
+    """Return (columns of qkv, rows of out) for `rank` of `size` ranks.
 
-    heads: of the whole layer. Raises ValueError if they do not divide by the ranks.
+    heads: the number of heads of the whole layer. Raises ValueError if it cannot be
+    divided by the number of ranks.
     """
     ### BEGIN SOLUTION
     if heads % size:
@@ -236,15 +238,15 @@ def cut_heads(qkv, out, heads, rank, size):
 
 
 def attention(x, qkv, out, heads, group=None):
-    """The output of all heads, [rows, places, width], on all ranks.
+    """Return the output of all heads, [rows, positions, width], on all ranks.
 
-    x: [rows, places, width], the same on all ranks. qkv, out: from `cut_heads`.
-    heads: of the whole layer.
+    x: [rows, positions, width], the same on all ranks. qkv, out: from `cut_heads`.
+    heads: the number of heads of the whole layer.
     """
     ### BEGIN SOLUTION
     here = heads // dist.get_world_size(group)
     products = (copy_to(x, group) @ qkv).unflatten(-1, (3, here, -1))
-    q, k, v = products.permute(2, 0, 3, 1, 4)  # each [rows, heads, places, head_size]
+    q, k, v = products.permute(2, 0, 3, 1, 4)  # each [rows, heads, positions, head_size]
     later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
     scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(later, -torch.inf)
     each = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
@@ -257,36 +259,37 @@ check.attention(cluster, "cut_heads", "attention")
 # %% [markdown]
 # ## 5. Any product, any layout
 #
-# Now the layers are products of tensors whose dimensions have names. A **layout** says which dimension is cut along which axis of a mesh of ranks: under
-# `{"batch": "x", "hidden": "y"}` every tensor that has a dimension `batch` is cut along x, every one with `hidden` along y. Where a tensor is not cut along
-# an axis, all ranks along it have the same piece, and are to have the same gradient.
+# Now the layers are products of tensors whose dimensions have names. A **layout** tells which dimension is cut along which axis of a mesh of ranks. For
+# example, under `{"batch": "x", "hidden": "y"}`, every tensor with a dimension `batch` is cut along x, and every tensor with a dimension `hidden` along y.
+# Where a tensor is not cut along an axis, all ranks along this axis have the same piece, and they must have the same gradient.
 #
-# The product of `a` and `b` is summed over all dimensions that are not in `out`, as `einsum` does it. Each rank multiplies its two pieces. What is missing
-# then? Your function says over which axes to sum:
+# As in `einsum`, the product of `a` and `b` is summed over all dimensions that are not in `out`. Each rank multiplies its two pieces. Your function returns
+# over which axes a sum is still needed:
 #
-# * forward, the product of the pieces: what `reduce_from` is called for;
-# * backward, the gradient of `a`: what `copy_to` is called for, with `a`, before the product;
-# * backward, the gradient of `b`.
+# * in forward, for the product of the pieces, where `reduce_from` is called;
+# * in backward, for the gradient of `a`, for which `copy_to` is called on `a` before the product;
+# * in backward, for the gradient of `b`.
 #
-# Two dimensions of one product on one axis cannot be: a rank would only ever meet the blocks of a diagonal. That is so too if one of them is in `a` and the
-# other in `b`. A layout may also name dimensions that this product has not: they do not matter here. The check runs products on the ranks, on a mesh of 2 by
-# 2, with the sums that you say. Its dimensions and axes have other names than those above, and its tensors may have three dimensions or more.
+# Two dimensions of one product cannot be cut along the same axis, because a rank would only ever meet the blocks of a diagonal. This is also true if one of
+# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have, and they do not matter here. The check runs products
+# on the ranks, on a mesh of 2 by 2, with the sums that you return. Its dimensions and axes have different names from the ones above, and its tensors may have
+# three or more dimensions.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Take the two layers of exercise 3: which dimension was cut, and where did the two all-reduces come from? And suppose that a dimension of `b` alone is cut, and
-# summed away: what does each rank then know of the gradient of `a`? For more, `hint("15-reductions")`.
+# Look at the two layers of exercise 3. Which dimension was cut, and where did the two all-reduces come from? Then suppose that a dimension is only in `b`, is
+# cut, and is summed away. What does each rank know about the gradient of `a` in this case? For more help, run `hint("15-reductions")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="reductions"
 def reductions(a: tuple, b: tuple, out: tuple, layout: dict) -> tuple:
-    """The axes to sum over: (forward, in the gradient of a, in the gradient of b), each a
-    list or a set.
+    """Return the axes to sum over as (forward, in the gradient of a, in the gradient of b),
+    each of which is a list or a set.
 
-    a, b, out: names of dimensions, as ("batch", "in"). layout: {dimension: axis}.
-    Raises ValueError if two dimensions of the product lie on one axis.
+    a, b, out: names of dimensions, such as ("batch", "in"). layout: {dimension: axis}.
+    Raises ValueError if two dimensions of the product are cut along the same axis.
     """
     ### BEGIN SOLUTION
     def axes(dims):
@@ -303,31 +306,31 @@ check.reductions(cluster, reductions)
 # %% [markdown]
 # ## 6. What a layout sends
 #
-# A program is a list of products, one layer after the other. The first `a` is data, of which nobody needs the gradient. Every other `a` is the output of the
-# product before, after a function that treats each number by itself. Every `b` is a weight. All gradients but that of the data are wanted, so this is a step,
-# forward and backward; the loss is not part of it.
+# A program is a list of products, one layer after the other. The first `a` is data and needs no gradient. Every other `a` is the output of the product before
+# it, after a function that treats each number separately, and every `b` is a weight. We count a step, which means forward and backward with all gradients
+# except the gradient of the data. The loss is not part of it.
 #
 # ```python
 # program = [(("batch", "in"), ("in", "hidden"), ("batch", "hidden")),
 #            (("batch", "hidden"), ("hidden", "out"), ("batch", "out"))]
 # ```
 #
-# Foretell the all-reduces: for each of them its axis, and how many numbers a rank hands to it. Every product sums once over each axis that `reductions`
-# gives. An axis with one rank needs none. All sizes divide. The check runs programs of two layers or three, whose dimensions have other names and whose tensors
-# may have three dimensions, and compares with what the ledger sees.
+# Predict the all-reduces. For each of them, return its axis and how many numbers a rank contributes. Every product sums once over each axis that `reductions`
+# gives, except that an axis with one rank needs no sum. All sizes can be divided evenly. The check runs programs of two or three layers, whose dimensions have
+# different names and whose tensors may have three dimensions, and compares your answer with what the ledger sees.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What is summed forward has the shape of the output's piece. And backward? For more, `hint("15-price")`.
+# What is summed forward has the shape of the output's piece. Which shape does a sum in backward have? For more help, run `hint("15-price")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="price"
 def price(program: list, sizes: dict, layout: dict, mesh: dict) -> list:
-    """[(axis, numbers), ...] of all all-reduces of a step, in any order.
+    """Return [(axis, numbers), ...] of all all-reduces of a step, in any order.
 
-    program: [(a, b, out), ...]. sizes: {dimension: size of the whole}.
+    program: [(a, b, out), ...]. sizes: {dimension: size before the cut}.
     mesh: {axis: number of ranks along it}.
     """
     ### BEGIN SOLUTION
@@ -351,26 +354,26 @@ check.price(cluster, price)
 # ## 7. Choose a layout
 #
 # A program of two layers does not fit into the memory of a rank if nothing is cut. Choose the layout that fits and makes a rank send the fewest bytes in a
-# step. If several send the same, any of them will do. All numbers are float32: 4 bytes. For each job some layout fits; names and numbers of dimensions differ
-# from job to job.
+# step. If several layouts send the same number, you may return any of them. All numbers are float32, which takes 4 bytes. For each job at least one layout
+# fits, and the names and the number of dimensions differ from job to job.
 #
-# * A rank **holds** its pieces of each weight four times (the weight, its gradient, Adam's two numbers), of the data once, and of the output of each product
-#   once. That may be at most `memory_bytes`, so a layout that needs exactly as much fits.
+# * A rank **holds** its pieces of each weight four times (the weight, its gradient, Adam's two numbers), its piece of the data once, and its piece of the
+#   output of each product once. Together they may take at most `memory_bytes`, so a layout that needs exactly this many fits.
 # * An all-reduce of n numbers over p ranks makes each of them **send** 2 (p - 1) / p times n numbers, as a ring does.
-# * A layout is **possible** if `reductions` refuses none of the products, and if each size that is cut divides by the ranks along its axis.
+# * A layout is **possible** if `reductions` accepts all products, and if each size that is cut can be divided by the number of ranks along its axis.
 #
-# (Seconds of computing are not counted here. Along an axis on which nothing is cut, ranks compute the same as each other.)
+# (The time for computation is not counted here. Along an axis on which nothing is cut, all ranks do the same work.)
 #
 # *Difficulty ●●○, 12 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# With four dimensions, each on one of two axes or on none, there are 81 layouts. For more, `hint("15-choose")`.
+# With four dimensions, each of which is on one of two axes or on none, there are 81 layouts. For more help, run `hint("15-choose")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="choose"
 def choose(program: list, sizes: dict, mesh: dict, memory_bytes: int) -> dict:
-    """The layout, {dimension: axis}, that sends least among those that fit."""
+    """Return the layout, {dimension: axis}, that fits and sends the fewest bytes."""
     ### BEGIN SOLUTION
     best = None
     for axes in itertools.product([None, *mesh], repeat=len(sizes)):
@@ -400,10 +403,11 @@ check.choose(choose)
 # %% [markdown]
 # ## 8. Find the bug
 #
-# The head of a language model gives a score for each word of the vocabulary, so these scores are often its largest tensor. If the head is cut by columns, each rank has the scores of some words only. The
-# cross-entropy of a place is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the word that follows. Usually the largest score is subtracted from all of them first, as `exp` overflows otherwise.
+# The head of a language model gives a score for each word of the vocabulary, so these scores are often its largest tensor. If the head is cut by columns, each
+# rank has the scores of only some words. The cross-entropy of a position is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the
+# word that follows. Usually, the largest score is subtracted from all of them first, because `exp` would overflow otherwise.
 #
-# The function below computes this with two small sums, and never gathers the scores. It runs without an error, and all ranks return the same numbers.
+# The function below computes this with two small sums, and it never gathers the scores. It runs without an error, and all ranks return the same numbers.
 
 # %%
 # %%px --setup
@@ -417,7 +421,8 @@ def faulty_loss(h, head, targets, group=None):
     return total.log() - reduce_from(own, group)
 
 # %% [markdown]
-# The next cell compares it with one process that has the whole head. It does so with small scores and with very large ones, and it prints the largest difference. It needs `copy_to` and `reduce_from` of exercise 1.
+# The next cell compares it with a single process that has the whole head. It does so with small scores and with very large ones, and it prints the largest
+# difference. It needs `copy_to` and `reduce_from` of exercise 1.
 
 # %%
 # %%px --setup
@@ -443,23 +448,26 @@ for times in (1, 300):
     print(f"scores x {times:>3}: {off_by(faulty_loss, times)}")
 
 # %% [markdown]
-# Write the function as it should be, then run the cell above with `vocabulary_loss`. In forward, a rank may hand at most three numbers for each place to all-reduces. In backward, it must hand over exactly one tensor as large as `h`. The check
-# compares bytes. You may pack several sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks and fails.
+# Write a function that computes this loss correctly, and then run the cell above with `vocabulary_loss`. In forward, a rank may contribute at most three
+# numbers for each position to all-reduces. In backward, it must contribute exactly one tensor as large as `h`. The check compares bytes. You may pack several
+# sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks and fails.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# There are two faults, one in the numbers and one in the gradients. Begin with the numbers: for one place, write down what each rank subtracts. For more, run `hint("15-vocabulary")`.
+# There are two faults, one in the numbers and one in the gradients. Begin with the numbers, and write down for one position what each rank subtracts. For more
+# help, run `hint("15-vocabulary")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="vocabulary"
 # %%px --setup
 def vocabulary_loss(h, head, targets, group=None):
-    """The cross-entropy of each place, [places], on all ranks.
+    """Return the cross-entropy of each position, [positions], on all ranks.
 
-    h: [places, width], the same on all ranks. head: [width, words], the columns of this
-    rank; all ranks have equally many. targets: [places], numbers in the whole vocabulary.
+    h: [positions, width], the same on all ranks. head: [width, words], the columns of this
+    rank, of which all ranks have the same number. targets: [positions], numbers in the
+    whole vocabulary.
     """
     ### BEGIN SOLUTION
     scores = copy_to(h, group) @ head
@@ -479,20 +487,21 @@ check.vocabulary(cluster, "vocabulary_loss")
 # %% [markdown]
 # ## All together
 #
-# Your pieces read handwritten digits, on four ranks: the 8 rows of an image are 8 places, attention looks at them, and two layers tell the digit. Not graded:
-# it works when your pieces do. Each rank trains the cut network with the others, and for comparison the whole one by itself, in a group of one rank.
+# Your pieces now read handwritten digits, on four ranks. The 8 rows of an image are 8 positions, attention looks at them, and two layers recognise the digit.
+# This part is not graded, and it works if your pieces do. Each rank trains the cut network together with the others. For comparison, it also trains the whole
+# network alone, in a group of one rank.
 
 # %%
 # %%px
 from manyhands.data import digits
 
 x, y = (torch.from_numpy(array).to(device) for array in digits("train"))
-x, y = x.double().unflatten(1, (8, 8)), nn.functional.one_hot(y, 10).double()  # 8 places
+x, y = x.double().unflatten(1, (8, 8)), nn.functional.one_hot(y, 10).double()  # 8 positions
 alone = [dist.new_group([r]) for r in range(4)][dist.get_rank()]
 
 
 def weights(group):
-    """The same numbers whatever the group, cut for this rank."""
+    """Draw the same numbers for every group, and cut them for this rank."""
     chance, size = torch.Generator().manual_seed(0), dist.get_world_size(group)
     mine = dist.get_rank(group)
 
@@ -509,7 +518,7 @@ def weights(group):
 # %%
 # %%px
 def train(group, steps=20):
-    """The loss before each step."""
+    """Train, and return the loss before each step."""
     qkv, out, *layers = weights(group)
     optimiser, losses = torch.optim.Adam([qkv, out, *layers], lr=0.01), []
     for step in range(steps):
@@ -532,13 +541,14 @@ if dist.get_rank() == 0:
 # %% [markdown]
 # ## Where to go on
 #
-# * `manyhands.mesh` has these pieces for real: `copy_to`, `reduce_from`, and `einsum` on a `Mesh`, which calls them by the rules of exercise 5.
-#   `torch.distributed.tensor.parallel` does the same to modules that are there already.
-# * *Sequence parallel*: between the cut parts of a Transformer every rank keeps all places of x, and LayerNorm computes the same everywhere. Cut the places
-#   there: `copy_to` becomes an all-gather whose backward is a reduce-scatter, `reduce_from` the other way round. The bytes of a ring stay the same, the
-#   activations in between shrink. Then parameters outside, as those of LayerNorm, see only some places on each rank: their gradients need a sum.
-# * In exercise 7 add seconds: a rank computes its piece of each product, and of the two that backward makes of it, at so many multiplications a
-#   second, and sends at so many bytes a second. Which layouts win now?
+# * `manyhands.mesh` contains full versions of these pieces: `copy_to`, `reduce_from`, and `einsum` on a `Mesh`, which calls them by the rules of exercise 5.
+#   `torch.distributed.tensor.parallel` does the same to existing modules.
+# * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same everywhere. If you cut
+#   the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward is an
+#   all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as those of
+#   LayerNorm, then see only some positions on each rank, so their gradients need a sum.
+# * In exercise 7, add seconds. A rank computes its piece of each product, and of the two products that backward makes of it, with so many multiplications a
+#   second, and it sends so many bytes a second. Which layouts are best now?
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053); N. Shazeer et al. 2018, *Mesh-TensorFlow*,
 #   [arXiv 1811.02084](https://arxiv.org/abs/1811.02084); V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*
 #   (sequence parallel), [arXiv 2205.05198](https://arxiv.org/abs/2205.05198).
