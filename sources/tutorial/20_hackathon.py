@@ -1,18 +1,19 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Hackathon
 #
-# A hackathon on distributed training has two halves: your own script becomes right and fast, and a challenge in which all teams have the same task. At the end you can
+# A hackathon on distributed training has two halves. In the first half, your own script becomes correct and fast. In the second, all teams work on a challenge,
+# so that they have the same task. At the end, you can
 #
-# * let the clinic look at a training script, mend what it finds, and show that nothing is left;
-# * read the order of a step in a profiler's trace, and explain what the same trace looks like on a GPU;
-# * say what a step of it costs, and what it would take on 1024 GPUs;
-# * check a job before it takes 64 GPUs;
-# * say how the hackathon counts time, and why nobody's machine matters;
-# * hand in a first entry in 20 minutes: begin, try, read what the score is paid with, one step up, judge, verify.
+# * examine a training script with the clinic, repair what it finds, and show that no mistake is left.
+# * read the order of a step in a profiler's trace, and explain what the same trace looks like on a GPU.
+# * predict what a step of the script costs, and what it would take on 1024 GPUs.
+# * check a job before it takes 64 GPUs.
+# * explain how the hackathon counts time, and why it does not matter which machine a team uses.
+# * hand in a first entry in 20 minutes: begin, try, read what the score is paid with, take one step up, judge, verify.
 #
-# **Before:** units 01, 05 and 06. **Minutes:** 45. **Ranks:** 4, which the judge starts; 2 for the clinic.
+# **Before:** you have worked through units 01, 05 and 06. **Minutes:** 45. **Ranks:** 4, which the judge starts; 2 for the clinic.
 #
-# All cells run in this kernel, which starts commands. Each of them is typed the same way in a terminal.
+# All cells run in this kernel, which starts commands. In a terminal, you type each of these commands in the same way.
 
 # %% tags=["setup"]
 import re
@@ -23,12 +24,12 @@ from pathlib import Path
 
 from manyhands import predict, settle
 
-home = tempfile.TemporaryDirectory()  # for scripts and entries; ended with the kernel
+home = tempfile.TemporaryDirectory()  # scripts and entries; deleted with the kernel
 
 # %% [markdown]
 # ## A script comes to the clinic
 #
-# [scripts/20_train.py](scripts/20_train.py) was written for one GPU, and then made parallel in an evening. It is started with torchrun, and it trains:
+# [scripts/20_train.py](scripts/20_train.py) was written for one GPU and then parallelised in an evening. We start it with torchrun, and it trains:
 
 # %%
 text = Path("scripts/20_train.py").read_text()
@@ -45,18 +46,21 @@ def torchrun(script):
 torchrun("scripts/20_train.py")
 
 # %% [markdown]
-# The loss falls on two ranks. So it works?
+# The loss falls on two ranks, but does this mean that the script works?
 #
-# **Predict.** Read the lines above once more. How many mistakes will be found that make it another training than that of one process?
+# **Predict.** Read the lines above once more. How many mistakes will the clinic find because of which the script does not compute what a single process
+# computes?
 
 # %%
 predict("20-mistakes",
-        "A script for torchrun with DDP; its loss falls. How many mistakes are found?",
+        "How many mistakes does the clinic find in this DDP script, whose loss falls?",
         ["none", "one", "two", "three"])
 
 # %% [markdown]
-# In a terminal: `manyhands clinic scripts/20_train.py --ranks 2`. It runs nine steps of a copy, with observers on each rank: the weights, the rows, the gradients before and after they are averaged. It changes nothing in the
-# script. Besides the text it writes a page, `clinic.html`, with a time line of a step: open it in a browser (in JupyterLab: a double click on the file, then *Trust HTML*; in a terminal `--open` does it). Here the same, called from Python:
+# In a terminal, you would type `manyhands clinic scripts/20_train.py --ranks 2`. The command runs nine steps of a copy, and observers on each rank record the
+# weights, the rows, and the gradients before and after they are averaged. The script itself is not changed. Besides the text, the command writes a page,
+# `clinic.html`, with a time line of a step. Open it in a browser (in JupyterLab, double-click the file and select *Trust HTML*; in a terminal, `--open` does
+# it). Here we call the clinic from Python instead:
 
 # %% tags=["measured"]
 from manyhands.clinic.conclude import conclude
@@ -78,15 +82,16 @@ settle("20-mistakes", lambda: NUMBERS[len(first.mistakes)])
 # %% [markdown]
 # <details><summary>Why did the loss fall, then?</summary>
 #
-# Two ranks that learn from the same rows do twice the work of one, and learn what one learns. A gradient that is halved is a rate that is halved: slower, not wrong to look at. Neither raises an error, and no curve shows it. Only a comparison does: the
-# gradient that the optimiser got, against that of one process with all the rows.
+# Two ranks that learn from the same rows do twice the work of one rank, but they learn only what one rank learns. A gradient that is halved has the effect of a
+# learning rate that is halved, so training is slower but does not look wrong. Neither mistake raises an error, and no curve shows it. You find it only by
+# comparing the gradient that the optimiser received with the gradient that a single process computes from all the rows.
 # </details>
 #
-# The page says what to do. We mend one after the other; `mend` replaces some lines and keeps the script's new text:
+# The page says what to do about each mistake. We mend one after the other with `mend`, which replaces some lines and returns the script's new text:
 
 # %%
 def mend(text, old, new):
-    assert text.count(old) == 1, "it stands there once"
+    assert text.count(old) == 1, "the old lines must occur exactly once"
     return text.replace(old, new)
 
 def written(text, name):
@@ -100,13 +105,13 @@ text = mend(text, "    loader = DataLoader(data, BATCH, shuffle=True)",
 text = mend(text, "(loss / world).backward()", "loss.backward()")
 
 # %% [markdown]
-# DDP averages already, so the loss is not divided; and a sampler deals the rows to the ranks.
+# DDP already averages, so the loss must not be divided. A sampler distributes the rows over the ranks.
 #
-# **Predict.** The same examination again. What is found now?
+# **Predict.** We repeat the same examination. What does the clinic find now?
 
 # %%
 predict("20-again",
-        "Both mistakes are mended as the page says. What does the clinic find now?",
+        "What does the clinic find once both mistakes are mended as the page says?",
         ["nothing", "one new mistake", "the same two"])
 
 # %% tags=["measured"]
@@ -120,9 +125,11 @@ settle("20-again", lambda: "nothing" if not second.mistakes else "one new mistak
        else "the same two")
 
 # %% [markdown]
-# A sampler brings a duty along: it must be told each epoch, or it deals the same order for ever. Mending one thing may bring another; so run the clinic after *each* change, and stop when it finds nothing.
+# A sampler has to be given the number of each epoch, because otherwise it uses the same order in every epoch. Since mending one mistake may bring a new one,
+# run the clinic after *each* change, and stop when it finds nothing.
 #
-# And one waste: each step sends a second message, for a loss that is printed once an epoch. A rank can add up its own, and one message tells the mean.
+# The clinic also found one waste. Each step sends a second message, for a loss that is printed only once per epoch. Instead, a rank can add up its own losses,
+# and a single message then computes the mean.
 
 # %%
 text = mend(text, "        total = torch.zeros(1)\n",
@@ -148,13 +155,15 @@ print(len(third.mistakes), "mistakes; exit code of the command:", third.code)
 torchrun(mended)
 
 # %% [markdown]
-# The weights are those of one process now, step by step. (The one call beside DDP's is that of the epoch's end.) And look at the losses: those of the broken script, nearly to the last digit. Its epochs had 16 steps, whose
-# rows both ranks took and whose gradients were halved; now 8 steps, of 32 rows, come as far. No curve would have told.
+# The weights are now the weights that a single process computes, step by step. (The one call besides DDP's is the message at the end of the epoch.) Look at the
+# losses as well. They agree with the losses of the broken script nearly to the last digit. The epochs of the broken script had 16 steps, whose rows both ranks
+# used and whose gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown the difference.
 #
 # ## Read a trace of one step
 #
-# Unit 06 reads the *durations* in a profiler's trace. Here we read the *order* of a step, because it is the same on every machine. The cell below adds `torch.profiler` to a script. The profiler waits for some steps, warms up during
-# one, records one, and then every rank writes its own file. By default, it records the CPU and, if there is one, the GPU.
+# Unit 06 reads the *durations* in a profiler's trace. Here we read the *order* of a step, because it is the same on every machine. The cell below adds
+# `torch.profiler` to a script. The profiler waits for some steps, warms up during one, records one, and then every rank writes its own file. By default, it
+# records the CPU and, if there is one, the GPU.
 
 # %%
 RECORDER = """    data = images()
@@ -170,15 +179,15 @@ def with_trace(text):
     return "from torch.profiler import profile, schedule\n" + text
 
 # %% [markdown]
-# A trace is a list of events, each with a name, a start `ts` and a duration `dur`. Four names are enough for a first look at DDP. `AddmmBackward0` computes the gradients of one linear layer, and `c10d::allreduce_` starts an all-reduce;
-# its shapes show how many numbers travel.
+# A trace is a list of events, each with a name, a start `ts` and a duration `dur`. Four names are enough for a first look at DDP. For example, `AddmmBackward0`
+# computes the gradients of one linear layer, and `c10d::allreduce_` starts an all-reduce, whose shapes show how many numbers are sent.
 
 # %%
 import json
 import math
 
 def order(text, name):
-    """What rank 0 starts during one step of a script, in this order."""
+    """List what rank 0 starts during one step of a script, in this order."""
     path = written(with_trace(text), name)
     guarded("python", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
             "2", path, env={"KINETO_LOG_LEVEL": "99"})
@@ -198,14 +207,14 @@ def order(text, name):
     return found
 
 # %% [markdown]
-# We record three scripts: the one that came, the mended one, and the mended one with buckets of 4 kB instead of DDP's 25 MiB.
+# We record three scripts, namely the original one, the mended one, and the mended one with buckets of 4 kB instead of DDP's 25 MiB.
 #
 # **Predict.** The network has two linear layers, and all 38 kB of its gradients fit into one bucket. When does the all-reduce of the mended script start?
 
 # %%
 MOMENTS = ["before all gradients", "after one layer's gradients", "after all gradients"]
 predict("20-trace",
-        "Two layers, 38 kB of gradients in one DDP bucket: when does its all-reduce start?",
+        "When does the all-reduce of two layers start, with 38 kB in one DDP bucket?",
         MOMENTS)
 
 # %%
@@ -224,36 +233,38 @@ def moment():
 settle("20-trace", moment)
 
 # %% [markdown]
-# The script that came shows its waste: a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts after the last gradients. It is **exposed**, because no computing is left that could hide
-# it. With small buckets, the first all-reduce starts while the gradients of the other layer are still to be computed. Only the last one is exposed now. (In so small a network, a second message costs more than it hides. With layers of
-# many megabytes, it pays.)
+# The original script shows its waste, which is a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts after
+# the last gradients. It is **exposed**, because no computing is left that could hide it. With small buckets, the first all-reduce starts while the gradients of
+# the other layer are still to be computed, so only the last one is exposed now. (In such a small network, a second message costs more than it hides, whereas it
+# pays in layers of many megabytes.)
 #
 # ### The same picture on a GPU
 #
-# *This part is taken from the documentation of PyTorch and of HTA, a tool that reads such traces, and from PyTorch's source. We did not measure it here.* On a GPU, the CPU's thread only *launches* kernels, and each
-# stream of the GPU has a row of its own: the kernels that compute are in one of them, NCCL's kernels (`ncclDevKernel_...`) in another. Look for four things, in this order:
+# *This part is taken from the documentation of PyTorch and of HTA, a tool that reads such traces, and from PyTorch's source. We did not measure it here.* On a
+# GPU, the CPU's thread only *launches* kernels, and each stream of the GPU has a separate row. The kernels that compute are in one of these rows, and NCCL's
+# kernels (`ncclDevKernel_...`) are in another. Look for four things, in this order:
 #
 # | you see | it means | what helps |
 # |---|---|---|
-# | gaps in the row that computes, while the CPU's row is busy | HTA calls it *host wait*: the CPU does not launch kernels fast enough | more rows a rank; fewer and fused operators (`torch.compile`) |
-# | `cudaStreamSynchronize` in the CPU's row, and an empty row of kernels behind it | an `.item()`, a `print(loss)`, a `.cpu()` or an `if` on a tensor: the CPU waits until the GPU is done, and only then launches again | read the loss once in many steps |
-# | NCCL's kernels below the kernels of backward | the all-reduces are hidden, as the first one with small buckets | nothing to do |
+# | gaps in the row that computes, while the CPU's row is busy | HTA calls it *host wait*: the CPU does not launch kernels fast enough | more rows per rank; fewer and fused operators (`torch.compile`) |
+# | `cudaStreamSynchronize` in the CPU's row, and an empty row of kernels behind it | because of an `.item()`, a `print(loss)`, a `.cpu()` or an `if` on a tensor, the CPU waits until the GPU is done, and only then launches again | read the loss once in many steps |
+# | NCCL's kernels below the kernels of backward | the all-reduces are hidden, like the first one with small buckets | nothing to do |
 # | an NCCL kernel behind the last kernel of backward, and nothing above it | an exposed all-reduce, as in the mended script | a smaller `bucket_cap_mb`, fewer bytes, or `no_sync` (unit 06) |
 #
-# A collective cannot end before every rank has started it. Therefore a long NCCL kernel may also be a wait for a slow rank: compare the traces of two ranks before you blame the network. HTA computes the idle time by cause, and the
-# share of the communication that is hidden.
+# A collective cannot end before every rank has started it. Therefore a long NCCL kernel may also be a wait for a slow rank, so compare the traces of two ranks
+# before you blame the network. HTA computes the idle time by cause, and the share of the communication that is hidden.
 
 # %% [markdown]
 # ## What would it take on 1024?
 #
-# `manyhands predict mended.py --to 8,64,1024 --machine dgx-h100 --times-as-fast 400` runs the script on one rank and on two, takes from that what a step computes and sends, and simulates the rest (unit 19). A GPU is not a core of
-# this machine: here we *assume* that one is 400 times as fast.
+# `manyhands predict mended.py --to 8,64,1024 --machine dgx-h100 --times-as-fast 400` runs the script on one rank and on two, derives from these runs what a
+# step computes and sends, and simulates the rest (unit 19). Since a GPU is not a core of this machine, we *assume* here that a GPU is 400 times as fast.
 #
-# **Predict.** This small network, 16 rows a rank, on 1024 H100: which part of a step is computing?
+# **Predict.** We run this small network on 1024 H100 GPUs, with 16 rows per rank. Which part of a step is spent on computing?
 
 # %%
 predict("20-scale",
-        "A net of 10,000 weights, 16 rows a rank, 1024 H100: how much of a step computes?",
+        "On 1024 H100, 16 rows a rank, 10,000 weights, how much of a step is computing?",
         ["more than half", "a tenth to a half", "less than a tenth"])
 
 # %% tags=["measured"]
@@ -276,13 +287,15 @@ settle("20-scale", computing)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A step of so small a network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, whatever it sends. A ring has 2046 hops, so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. On H100 the switches add inside a node, and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This
-# is still far more than the computing. What helps is more rows a rank, fewer messages, or messages that are sent less often. The last is what you will try in the challenge. How far you can trust such a prediction is the subject of docs/PREDICT.md.
+# A step of such a small network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, whatever it sends. A ring has 2046 hops,
+# so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. On H100 the switches add inside a node, and a double
+# tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This is still far more than the computing. More rows per rank help, and so do fewer
+# messages, or messages that are sent less often, which you will try in the challenge. docs/PREDICT.md explains how far you can trust such a prediction.
 # </details>
 #
 # ## Before you take 64 GPUs
 #
-# An hour on 64 GPUs costs as much as 64 hours on one. Each line of this list is checked on a laptop or on one node.
+# An hour on 64 GPUs costs as much as 64 hours on one. You can check each line of this list on a laptop or on one node.
 #
 # | you can say | what shows it |
 # |---|---|
@@ -299,26 +312,29 @@ settle("20-scale", computing)
 #
 # ## The hackathon
 #
-# Now all teams get the same task, and an answer that can be compared. A **challenge** says what is to be reached; an **entry** is a folder with one function:
+# Now all teams get the same task, so that their answers can be compared. A **challenge** defines the target, and an **entry** is a folder with one function:
 #
 # ```python
 # def train(model, batches, comm):
 #     ...                      # on each of four ranks; leaves the trained weights in model
 # ```
 #
-# The **judge** is the harness around it: it has the data, computes the gradients, carries the messages and has the clock. Three things make its score one to rely on:
+# The **judge** is the program around this function. It holds the data, computes the gradients, carries the messages and keeps the clock. You can rely on its
+# score for three reasons:
 #
-# * **The clock is counted, not measured.** A gradient takes 10 ms, a message of n bytes (n + 64) / rate + delay, on each rank's own clock. So a laptop and a server give the same time, to the last digit.
-# * **The data stay with the judge.** `model(batch)` asks for a loss and a gradient, and pays for it. A rank has nothing else to learn from.
-# * **Each judging draws new seeds**: for data, starts, and who is slow. All five runs must reach the target; the median counts.
+# * **The clock is counted, not measured.** On each rank's clock, a gradient takes 10 ms and a message of n bytes takes (n + 64) / rate + delay. Therefore a
+#   laptop and a server give the same time, to the last digit.
+# * **The data stay with the judge.** An entry calls `model(batch)` to get a loss and a gradient, and pays for them. A rank has nothing else to learn from.
+# * **Each judging draws new seeds** for the data, the starts, and which rank is slow. All five runs must reach the target, and the median counts.
 #
-# Four challenges: `slow_links`, `lame_rank` (one is always late, each quarter second another), `does_not_fit` (a GPT under a limit of memory), `big_batch` (the fewest updates). Rules, prizes and the day's plan stand in docs/HACKATHON.md.
+# There are four challenges: `slow_links`, `lame_rank` (one rank is always slow, and each quarter second it is a different rank), `does_not_fit` (a GPT under a
+# limit of memory) and `big_batch` (the fewest updates). The rules, the prizes and the day's plan are in docs/HACKATHON.md.
 #
 # ### Minute 0: begin
 
 # %%
 def hack(*words):
-    """`manyhands hack ...` in the folder of this notebook's entries."""
+    """Run `manyhands hack ...` in the folder of this notebook's entries."""
     done = subprocess.run([sys.executable, "-m", "manyhands", "hack", *words],
                           capture_output=True, text=True, cwd=home.name)
     print(done.stdout + done.stderr, end="")
@@ -328,14 +344,17 @@ begun = hack("init", "slow_links", "ours")
 print(Path(home.name, "ours", "entry.py").read_text())
 
 # %% [markdown]
-# The folder has the task as `README.md`, and the baseline as `entry.py`: right, and slow. The network has 22,026 weights in four tensors, of 65,536, 2,048, 20,480 and 40 bytes. Links carry 10 Mbit/s, with a delay of 5 ms.
+# The folder contains the task as `README.md` and the baseline as `entry.py`, which is correct but slow. The network has 22,026 weights in four tensors, of
+# 65,536, 2,048, 20,480 and 40 bytes. The links carry 10 Mbit/s, with a delay of 5 ms.
 #
 # ### Minute 3: try
 #
-# **Predict.** 150 steps, each a gradient of 10 ms and four all-reduces among four ranks. An all-reduce is 6 messages of a quarter, one after the other. How long is that on the clock?
+# **Predict.** The baseline takes 150 steps. Each step computes a gradient, which takes 10 ms, and makes four all-reduces among four ranks. An all-reduce is 6
+# messages of a quarter of the tensor, one after the other. How many seconds does this take on the clock?
 
 # %%
-predict("20-baseline", "150 steps, 88 kB in 4 all-reduces each, 10 Mbit/s, 5 ms: how long?",
+predict("20-baseline",
+        "How long do 150 steps of 4 all-reduces (88 kB) take at 10 Mbit/s and 5 ms?",
         unit="s", within=0.2)
 
 # %%
@@ -348,18 +367,21 @@ def seconds(told):
 settle("20-baseline", lambda: seconds(told))
 
 # %% [markdown]
-# `try` uses public seeds, shows what your ranks print, and writes nothing down. `--runs 1` saves time; without it there are five runs, as the judge has them.
+# `try` uses public seeds, shows what your ranks print, and keeps no record. We use `--runs 1` to save time, since without it there are five runs, as in a
+# judging.
 #
 # <details><summary>What the rooms are, and what you see without them</summary>
 #
-# An entry of somebody else may do anything. So the judge runs each rank in a room of its own: no network, no file that can be written, no other process (bubblewrap, on Linux, x86_64 or aarch64; `apt-get install bubblewrap`, or who runs the machine
-# allows namespaces for users; root is not needed). Where a machine cannot make rooms, `try` says so and runs your own entry without them: the same clock, the same score, no walls. `judge` refuses there: its records count for others. The lab's checks use no rooms of
-# their own either: the notebook is yours, and the grader has a room for all of it.
+# An entry that someone else wrote may do anything. For this reason, the judge runs each rank in a separate room, with no network, no file that can be written,
+# and no other process (bubblewrap, on Linux, x86_64 or aarch64; use `apt-get install bubblewrap`, or ask the administrator of the machine to allow namespaces
+# for users; root is not needed). If a machine cannot make rooms, `try` says so and runs your own entry without them. The clock and the score are the same, but
+# there are no walls. `judge` refuses to run there, because its records count for others. The lab's checks do not use separate rooms either, because the
+# notebook is yours, and the grader has a room for all of it.
 # </details>
 #
 # ### Minute 6: what is it paid with?
 #
-# Each number of that line has a price. All ranks do the same here, so a quarter of the messages and bytes is one rank's:
+# Each number in the line above has a price. Since all ranks do the same here, each rank accounts for a quarter of the messages and bytes:
 
 # %%
 def paid(told):
@@ -374,17 +396,18 @@ def paid(told):
 paid(told)
 
 # %% [markdown]
-# Computing is the smallest part. Half of the time is delays: 24 messages a step. So the first step up is not fewer bytes.
+# Computing is the smallest part. Half of the time is spent on delays, because each step sends 24 messages. The first step up is therefore not to send fewer
+# bytes.
 #
 # ### Minute 8: one step up
 #
-# Put the four gradients into one tensor. It is the fusion of unit 05, in three lines.
+# We put the four gradients into one tensor. This is the fusion of unit 05, in three lines.
 #
-# **Predict.** One all-reduce of all bytes in place of four. How much of the time is left?
+# **Predict.** One all-reduce now sends all the bytes, instead of four. How much of the time is left?
 
 # %%
 predict("20-fused",
-        "One all-reduce of the same bytes in place of four: how much of the time is left?",
+        "How much of the time is left if one all-reduce, not four, sends the same bytes?",
         ["a quarter", "about 60 %", "more than 90 %"])
 
 # %%
@@ -415,16 +438,19 @@ settle("20-fused", lambda: min(
     ((0.25, "a quarter"), (0.6, "about 60 %"), (0.95, "more than 90 %")))[1])
 
 # %% [markdown]
-# Three quarters of the delays are gone, the bytes are as they were. Now they are what to save, or the messages as a whole. Three roads, each with a price in accuracy that only a run tells:
+# Three quarters of the delays are gone, while the bytes are the same as before. The next thing to save is bytes, or whole messages. There are three ways, and
+# each has a price in accuracy that only a run can show:
 #
-# * fewer bits: 16 in place of 32;
-# * fewer numbers: the largest hundredth, and what was not sent is kept for later (Stich et al. 2018);
-# * fewer messages: each rank trains alone for some steps, then weights are averaged (local SGD, Stich 2019), and the way from one average to the next can itself be a gradient (DiLoCo, Douillard et al. 2023).
+# * You can send fewer bits, for example 16 instead of 32.
+# * You can send fewer numbers, namely the largest hundredth, and keep what was not sent for later (Stich et al. 2018).
+# * You can send fewer messages. Each rank then trains alone for some steps before the weights are averaged (local SGD, Stich 2019), and the way from one
+#   average to the next can itself be used as a gradient (DiLoCo, Douillard et al. 2023).
 #
 # ### Minute 15: judge and verify
 #
-# At an event you `submit`, and the judge's machine does the rest. The same judge runs here: `judge` takes five seeds that nobody knows, and writes a **record**, signed with the key of whoever judges. A record tells each run's seed, so that anybody can judge again; `verify` says
-# what is in it, and whether it was changed.
+# At an event, you `submit` your entry and the judge's machine does the rest. The same judge runs here. `judge` draws five seeds that are not known in advance,
+# and it writes a **record**, signed with the key of the person who judges. Because a record contains the seed of each run, anyone can judge again. `verify`
+# reports what the record contains, and whether it was changed.
 
 # %% tags=["measured"]
 key = subprocess.run([sys.executable, "-m", "manyhands", "certificate", "--new-key",
@@ -435,7 +461,7 @@ judged = hack("judge", "ours", "--key", "judge.key")
 verified = hack("verify", "ours.record", "--public", "judge.key.pub")
 
 # %% [markdown]
-# All five reached 85 %, or there would be no score. What if a judge's friend makes the number a bit smaller, by hand?
+# All five runs reached 85 %, since otherwise there would be no score. What happens if a friend of the judge lowers the number a bit, by hand?
 
 # %% tags=["measured"]
 record = Path(home.name, "ours.record")
@@ -445,34 +471,37 @@ if record.exists():  # not where this machine has no rooms
     forged = hack("verify", "forged.record")
 
 # %% [markdown]
-# That is a whole entry. At an event the queue, the board and the clock on the wall come besides: `manyhands hack submit ours --event autumn --team "The Rings"`.
+# This is a complete entry. At an event, there are also a queue, a board and a clock on the wall, and you hand in your entry with
+# `manyhands hack submit ours --event autumn --team "The Rings"`.
 #
 # ## Rules, in short
 #
-# 1. All five runs reach the target; the median counts; the best are judged once more at the end. So luck with seeds does not hold.
+# 1. All five runs must reach the target, and the median counts. Because the best entries are judged once more at the end, luck with the seeds does not last.
 # 2. An entry learns from the gradients that it has paid for, and from nothing else. People read the entries that win.
-# 3. What the judge offers is `model`, `batches` and `comm`. Who finds a way around them tells the organisers, and gets a prize for that.
+# 3. The judge offers `model`, `batches` and `comm`. If you find a way around them, tell the organisers, and you get a prize for it.
 #
-# Ask mentors for questions, not for lines of code: *what is it paid with?* is the first that they will ask you.
+# Ask mentors for questions rather than for lines of code. The first question that they will ask you is *what is it paid with?*
 
 # %% [markdown]
-# > **On GPUs.** The clinic runs a script where the script puts its tensors, so with GPUs it looks at NCCL, and counts the allocator's memory. The hackathon's clock is counted: a GPU changes no score, and the judge
-# > needs none. On real GPUs a message also costs kernels beside the computing (unit 19), and a counted clock does not know that: numbers of two entries compare, they are not those of a cluster.
+# > **On GPUs.** The clinic runs a script on the devices where the script puts its tensors, so with GPUs it examines NCCL and counts the allocator's memory. Since the hackathon's clock is counted, a GPU changes no score, and the judge
+# > needs none. On real GPUs a message also costs kernels next to the computing (unit 19), which a counted clock does not include. You can therefore compare the numbers of two entries, but they are not the numbers of a cluster.
 
 # %% [markdown]
-# ## What you can say now
+# ## Summary
 #
-# * *The clinic* compares each gradient with that of one process; a falling loss proves nothing. Run it after each change.
-# * *A trace* shows what a step starts, in which order. What starts after the last gradients is exposed. On a GPU, gaps, synchronisations and NCCL's row tell the rest.
-# * *The cost:* messages, bytes, waiting by rank; and what 1024 ranks would make of it.
-# * *Before 64 GPUs:* ten lines, each with the command that shows it.
-# * *The judge* counts: a gradient, a message, its bytes, its delay. What is counted can be priced before it runs.
-# * *A first entry:* `init`, `try --runs 1`, price, one step up, `try`, `judge`, `verify`.
+# * The clinic compares each gradient with the gradient that a single process computes, because a falling loss proves nothing. Run it after each change.
+# * A trace shows what a step starts, and in which order. Whatever starts after the last gradients is exposed. On a GPU, look for gaps, synchronisations and
+#   NCCL's row as well.
+# * A step costs messages, bytes and waiting on each rank, and a simulation shows what it would cost on 1024 ranks.
+# * Before a job takes 64 GPUs, check ten statements, each with the command that shows it.
+# * The judge counts gradients, messages, bytes and delays. What is counted can be priced before it runs.
+# * The way to a first entry is `init`, `try --runs 1`, a price, one step up, `try`, `judge` and `verify`.
 #
-# **Now the lab:** mend, price, compress, and an entry of your own, with points for each rung.
+# **Now the lab:** you mend a training script, price it, compress its messages, and write an entry of your own, with points for each rung.
 #
-# **References.** S. Stich, J.-B. Cordonnier, M. Jaggi 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599).
-# S. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767).
-# A. Douillard et al. 2023, *DiLoCo: Distributed Low-Communication Training of Language Models*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
-# PyTorch: [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html); *Performance Tuning Guide*, [Avoid unnecessary CPU-GPU synchronization](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html).
-# Holistic Trace Analysis (HTA): [Idle Time Breakdown and Communication Computation Overlap](https://hta.readthedocs.io/en/latest/).
+# **References.** S. Stich, J.-B. Cordonnier, M. Jaggi 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599). S. Stich 2019,
+# *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo: Distributed
+# Low-Communication Training of Language Models*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105). PyTorch:
+# [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html); *Performance Tuning Guide*,
+# [Avoid unnecessary CPU-GPU synchronization](https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html). Holistic Trace Analysis (HTA):
+# [Idle Time Breakdown and Communication Computation Overlap](https://hta.readthedocs.io/en/latest/).
