@@ -909,7 +909,7 @@ settle("16-gpt-writes", writes)
 # take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in all?
 #
 # * FSDP sends weights and gradients, as above.
-# * Tensor parallelism (unit 15) makes 4 all-reduces of activations, of $T h$ numbers each, in each block.
+# * Tensor parallelism (unit 15) makes 4 all-reduces of activations (6 with recomputation), of $T h$ numbers each, in each block.
 # * A pipeline (unit 14) sends $T h$ numbers forward and as many back at the border of a stage.
 #
 # **Predict.** The batch is doubled. Which of the three sends as much as before?
