@@ -48,8 +48,8 @@ torchrun("scripts/20_train.py")
 # %% [markdown]
 # The loss falls on two ranks, but does this mean that the script works?
 #
-# **Predict.** Read the lines above once more. How many mistakes will the clinic find because of which the script does not compute what a single process
-# computes?
+# **Predict.** Read the lines above once more. How many mistakes will the clinic find that make the script train
+# differently from a single process?
 
 # %%
 predict("20-mistakes",
