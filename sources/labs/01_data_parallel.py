@@ -105,7 +105,7 @@ check.gradients(cluster, "sum_gradients")
 #
 # $$ J(w) = \lambda R(w) + \frac{1}{n} \sum_{i=1}^{n} \ell_i(w), \qquad R(w) = \frac{1}{2} \sum_j w_j^2 $$
 #
-# where the $w_j$ are all numbers in trained parameters (the numbers of a tied one only once), and $\ell_i$ is the cross entropy of row $i$.
+# where the $w_j$ are all the numbers in the trained parameters (those of a tied parameter count only once), and $\ell_i$ is the cross entropy of row $i$.
 #
 # Each rank has some of the rows, perhaps none. Write its share so that the shares of all ranks **add up** to $J$. This function does not communicate, because
 # it needs only numbers that each rank knows. It also does not ask which rank it runs on, because the check computes all shares on one rank.

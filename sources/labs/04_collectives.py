@@ -6,7 +6,7 @@
 # * broadcast along a tree from any root, in log2 p rounds.
 # * sum along a ring so that each rank ends with its part of the sum, and put the parts together again.
 # * do both for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, and without a deadlock.
-# * show by the ledger that each rank sends 2 (p - 1)/p of the bytes and no more.
+# * show from the ledger that each rank sends 2 (p - 1)/p times the bytes and no more.
 # * predict what star, tree and ring cost on worlds that you cannot start here.
 # * find two bugs in an all-reduce that runs, by its values and by the ledger.
 #

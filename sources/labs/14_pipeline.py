@@ -219,8 +219,7 @@ check.cut(cut)
 #
 # <details><summary>Hint</summary>
 #
-# A received tensor is a leaf. What must you set on it, so that it has a gradient after the backward pass? Also, which factor turns the mean over a micro-batch
-# into its part of the mean over all rows? For more help, run `hint("14-run")` in a separate cell.
+# A received tensor is a leaf. What must you set on it so that it has a gradient after the backward pass? Which factor turns the mean over a micro-batch into its share of the mean over all rows? For more help, run `hint("14-run")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="run"

@@ -271,7 +271,7 @@ check.attention(cluster, "cut_heads", "attention")
 # * in backward, for the gradient of `b`.
 #
 # Two dimensions of one product cannot be cut along the same axis, because a rank would only ever meet the blocks of a diagonal. This is also true if one of
-# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have, and they do not matter here. The check runs products
+# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have, which can be ignored here. The check runs products
 # on the ranks, on a mesh of 2 by 2, with the sums that you return. Its dimensions and axes have different names from the ones above, and its tensors may have
 # three or more dimensions.
 #

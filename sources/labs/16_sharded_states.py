@@ -17,8 +17,8 @@
 # this case, the cluster notices it after a few seconds, reports which rank waits for which, and heals. Below each check you see what it prints when the answer
 # is right. Every hint has two steps, so run `hint(...)` again for the second one.
 #
-# On the ranks, every function has a `group`, and `None` means the world. Inside a group, `dist.get_rank(group)` returns the number of this rank, and
-# `dist.get_world_size(group)` the number of ranks. The checks use groups of 4, 3, 2 ranks and of 1. All ranks of the group call the function.
+# On the ranks, every function takes a `group` argument, and `None` means the world. Inside a group, `dist.get_rank(group)` returns the number of this rank, and
+# `dist.get_world_size(group)` the number of ranks. The checks use groups of 4, 3, 2 and 1 ranks. All ranks of the group call the function.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -213,7 +213,7 @@ def faulty_backward(loss, parameters, group=None):
     return shards
 
 # %% [markdown]
-# The evidence comes from two calls with the same network of six parameters, and it needs your `reduce_shard`. What should each of the three numbers be?
+# The evidence comes from two calls with the same network of six parameters, which use your `reduce_shard`. What should each of the three numbers be?
 
 # %%
 # %%px --setup

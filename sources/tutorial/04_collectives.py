@@ -447,8 +447,7 @@ settle("04-test", enough)
 # gathering everything, where *every* rank is as busy as the star's middle.
 # </details>
 #
-# **Mistake 3: right values by the wrong algorithm.** A test of values passes star and gather just as it passes the ring, and on two ranks even a test of bytes
-# does. Therefore, look at the ledger on more than two ranks, as the lab's check does.
+# **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of bytes. Therefore, look at the ledger on more than two ranks, as the lab's check does.
 #
 # ## The price of the ring
 #

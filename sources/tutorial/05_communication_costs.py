@@ -51,7 +51,7 @@ joined = cluster.run(join)
 #
 # ## A ping-pong
 #
-# The sender cannot see when a message arrives. For this reason, the receiver sends an answer, and we take half of the time there and back. The first rounds do
+# The sender cannot see when a message arrives. For this reason, the receiver sends a reply, and we take half of the round-trip time. The first rounds do
 # not count, because they set up the connection.
 
 # %%
@@ -98,8 +98,8 @@ settle("05-latency", longer)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# It takes hardly longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
-# which consists of system calls and of waking up the other process. Only above that do the bytes count.
+# It takes hardly any longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
+# which comes from system calls and from waking up the other process. Only above that do the bytes count.
 #
 # Look at the last column. Something else ran on the machine, and one message waited for it. This raises the mean, but not the median. Therefore, never report
 # the mean of a few timings.
@@ -680,12 +680,10 @@ settle("05-buckets", best)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, they take 282 or 287 ms, because nothing is sent
+# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, both algorithms take nearly the same time (282 and 287 ms), because nothing is sent
 # before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree alone, small buckets look
-# terrible, although nearly half of those 476 ms are the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB are best, and 4 to
-# 25 MiB are the same to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different size is
-# best, and in the lab you look for it. The pass itself ends after 120 ms, so 50 ms are not hidden, because the network needs 161 ms for these bytes, whatever
-# the buckets.
+# terrible, although our tree needs nearly half of those 476 ms for the bytes, because it sends the whole tensor in each round. With halving, 10 MiB is best, and 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different size is
+# best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the time before the first bucket is ready, 50 ms are therefore not hidden.
 # </details>
 #
 # ## Compute against bytes

@@ -366,9 +366,9 @@ settle("10-too-large", lambda: compared(4, 3))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A quarter of the steps, each of the same length, do not get as far. Here, steps that are four times as long make up for it, because as long as the weights
+# With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for it, because as long as the weights
 # move little during four steps, one long step is about four short ones (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is already a large
-# one here, and four times as much makes the steps too large to descend. Often the rule fails only at the start of training, so the rate is
+# one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the rate is
 # raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
 #
 # Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an
@@ -536,7 +536,7 @@ far["Horovod, TensorFlow eager"] = distance([variable.numpy() for variable in va
 print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e-12}")
 
 # %% [markdown]
-# A Keras optimiser creates its variables in its first step. If it has any (such as momentum), broadcast them **after the first step**, with the model's.
+# A Keras optimiser creates its variables in its first step. If it has any (such as momentum buffers), broadcast them **after the first step**, together with the model's variables.
 #
 # ## One test, in eager and graph mode
 #

@@ -59,7 +59,7 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
     print(source.tolist(), "->", target.tolist())
 
 # %% [markdown]
-# The encoder reads the source and passes on only what its LSTM remembers at the end. This is two tensors, `h` and `cell`, which have the same size for a short
+# The encoder reads the source and passes on only what its LSTM remembers at the end. These are two tensors, `h` and `cell`, which have the same size for a short
 # string and for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks them as `c, h`.) Since
 # `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond the end.
 

@@ -424,8 +424,7 @@ settle("15-large", lambda: cheapest(64))
 # <details><summary>Why?</summary>
 #
 # *Data parallel* sums the gradients of its weights (128 + 64 numbers, whatever the batch) and the loss, whereas *model parallel* sums $y$ (batch x 4). *Both*
-# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one
-# criterion next to work and memory, and both cuts together quarter the work.
+# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one criterion alongside work and memory, and both cuts together quarter the work.
 # </details>
 #
 # The next picture shows what each rank holds, with the whole tensor in grey, and what the ledger counts as summed at $h$ and at $y$.

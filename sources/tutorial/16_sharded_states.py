@@ -166,8 +166,7 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports how far each block makes this
-# process grow. On the CPU it uses the count of the Linux kernel, and on a GPU the count of PyTorch.
+# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports by how much each block increases this process's memory. On the CPU it takes the figure from the Linux kernel, and on a GPU from PyTorch.
 
 # %% tags=["setup"]
 # %%px --setup

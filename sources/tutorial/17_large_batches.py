@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Large batches
 #
-# More ranks can mean a larger batch and fewer steps, but from a certain batch size on, the same epochs teach less. (Strictly speaking, this is about
+# More ranks can mean a larger batch and fewer steps, but from a certain batch size on, the same number of epochs teaches less. (Strictly speaking, this is about
 # synchronous updates, where the gradients of all ranks make one step. With asynchronous updates, each worker's small batch is a separate step, and gradients
 # become stale instead: see unit 09.) At the end, you can
 #
@@ -277,7 +277,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # follow Goyal et al. with three changes:
 #
 # * *RMSprop warm-up:* the first steps are steps of RMSprop, which divides each gradient by its size. They change to momentum gradually.
-# * *Slow start:* the rate is half as large for 40 epochs, instead of 30, before it falls.
+# * *Slow start:* the rate starts at half its size and is kept for 40 epochs instead of 30 before it falls.
 # * *Batch norm without moving averages:* with few steps, moving averages lag behind. For testing, they use the statistics of the last batch, averaged over
 #   ranks.
 #
@@ -331,7 +331,7 @@ settle("17-growing", lambda: batch_grows[-1][1])
 #
 # Below $B_\text{noise}$, noise dominates, and a larger batch improves the steps. Far above it, the gradient is known, and more images add no information. Two
 # batch sizes give two equations for the two unknowns (McCandlish et al. 2018, appendix A). If you average first and divide last, both unknowns are estimated
-# without bias. Their quotient is not, but nearly so if you average many batches.
+# without bias. Their quotient is biased, but only slightly if you average over many batches.
 #
 # **Predict.** How does $B_\text{noise}$ after 4 epochs of training compare with $B_\text{noise}$ at the start?
 

@@ -651,7 +651,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # * The host of the endpoint holds the store, so the job ends if this host dies.
 # * Workers run in separate sessions. If you kill only an agent, its workers survive, train on, and write checkpoints.
-# * Nodes that join do not use up `--max-restarts`. A node that is lost does so if workers on the other nodes fail because of it.
+# * Nodes that join do not use up `--max-restarts`. Losing a node uses one up if workers on the other nodes fail because of it.
 # </details>
 #
 # <details><summary>Horovod elastic</summary>

@@ -78,7 +78,7 @@ for ranks in (1, 8, 64, 1024):
 # From 64 ranks on, the simulator assumes that the ranks differ a little, because in large jobs no two ranks take the same time. Their times then have an
 # exponential tail of 1 %. (`step(..., slowness=1)` makes all ranks alike.)
 #
-# The simulator does not play the ranks one by one. Whatever differs between ranks is stored in an array, and whatever is the same is computed by a formula.
+# The simulator does not run the ranks one by one. Whatever differs between ranks is stored in an array, and whatever is the same is computed by a formula.
 # Therefore, the number of ranks hardly matters:
 
 # %% tags=["measured"]
@@ -384,9 +384,9 @@ settle("19-slowest", how_much)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and a bit less if p is not huge. For 1024, it is 3.2. With an
-# exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$, or 6.5 for 1024. What counts is therefore the tail and not the standard
-# deviation.
+# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and a bit less if p is not huge. For 1024, this is 3.2
+# deviations. With an exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$, or 6.5 for 1024. What counts is therefore the tail and
+# not the standard deviation.
 # </details>
 #
 # Ranks also fail. If a rank fails once in five years, one of 1024 ranks fails every 43 hours. The next cell computes how often to save, and how long the job
@@ -435,7 +435,7 @@ scaling.bars(three)
 #
 # ## Published tables
 #
-# The hardest test uses numbers that other people measured. We begin without any fit. Only the speed of one GPU comes from the table, the links have seven
+# The hardest test uses numbers that other people measured. We begin without any fit, so only the speed of one GPU comes from the table, the links have seven
 # tenths of their published rates, and nothing overlaps:
 
 # %%

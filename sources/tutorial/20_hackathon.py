@@ -48,8 +48,8 @@ torchrun("scripts/20_train.py")
 # %% [markdown]
 # The loss falls on two ranks, but does this mean that the script works?
 #
-# **Predict.** Read the lines above once more. How many mistakes will the clinic find because of which the script does not compute what a single process
-# computes?
+# **Predict.** Read the lines above once more. How many mistakes will the clinic find that make the script train differently
+# from a single process?
 
 # %%
 predict("20-mistakes",
@@ -212,10 +212,9 @@ def order(text, name):
 # **Predict.** The network has two linear layers, and all 38 kB of its gradients fit into one bucket. When does the all-reduce of the mended script start?
 
 # %%
-MOMENTS = ["before all gradients", "after one layer's gradients", "after all gradients"]
 predict("20-trace",
         "When does the all-reduce of two layers start, with 38 kB in one DDP bucket?",
-        MOMENTS)
+        ["before all gradients", "after one layer's gradients", "after all gradients"])
 
 # %%
 scripts = {"as it came": Path("scripts/20_train.py").read_text(), "mended": text}
@@ -226,6 +225,8 @@ for name, found in orders.items():
     print(f"{name}:", *found, sep="\n    ")
 
 # %%
+MOMENTS = ["before all gradients", "after one layer's gradients", "after all gradients"]
+
 def moment():
     sent = [part.startswith("all-reduce") for part in orders["mended"]].index(True)
     return MOMENTS[orders["mended"][:sent].count("gradients")]
