@@ -1,19 +1,19 @@
 # %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "simulation", "title": "Scaling to 1024"}
 # # 19 Lab: predict a training step
 #
-# You write the parts of a simulator, and predict tables with it. At the end you can
+# You write the parts of a simulator and predict tables with it. At the end, you can
 #
-# * say what an all-reduce costs by halving and doubling, and in two levels;
-# * play a step of 100,000 ranks, each with its own clock, on one vector;
-# * say how slow the slowest of p ranks is, from measured times;
-# * say what a step of a pipeline with unequal stages takes;
-# * find two constants in two rows of a table, and predict the others;
+# * compute what an all-reduce costs by halving and doubling, and in two levels.
+# * simulate a step of 100,000 ranks, each with its own clock, on a single vector.
+# * compute from measured times how slow the slowest of p ranks is.
+# * compute how long a step of a pipeline with unequal stages takes.
+# * find two constants from two rows of a table, and predict the other rows.
 # * find what is wrong in a benchmark whose numbers look plausible.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none, because everything runs in this kernel. **Points:** 19.
 #
-# The checks draw machines, steps and tables of their own, and compare with the package's simulator and with events that are played one by one, to 1e-6. They measure no time. The simulation is the same on every machine,
-# with GPUs or without.
+# The checks draw their own machines, steps and tables. They compare your numbers with the package's simulator and with events that are played one by one, to
+# 1e-6. Since they measure no time, and the simulation is the same on every machine, it does not matter whether you have GPUs.
 
 # %% tags=["setup"]
 import numpy as np
@@ -25,25 +25,27 @@ from manyhands.simulate.virtual_device import Bench
 # %% [markdown]
 # ## 1. Halving and doubling
 #
-# In the first round rank $r$ swaps half of the tensor with rank $r \oplus 1$, and adds; then a quarter with rank $r \oplus 2$; until each rank has a p-th of the sum. Then the same way back, without adding: an all-gather. `p` is a power of two. A
-# message takes `latency_s` + bytes / rate. Networks are sold in Gbit/s.
+# In the first round, rank $r$ exchanges half of the tensor with rank $r \oplus 1$ and adds what it receives. In the second round, it exchanges a quarter with
+# rank $r \oplus 2$. This continues until each rank has a p-th of the sum. Then the same rounds run backwards without adding, which is an all-gather. `p` is a
+# power of two. A message takes `latency_s` + bytes / rate. Note that the rate is given in Gbit/s, because networks are sold that way.
 #
 # *Difficulty ●○○, 6 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many rounds are there, and what do the bytes of all of them add up to? For more, run `hint("19-halving-doubling")` in a cell of its own.
+# How many rounds are there, and what do the bytes of all the rounds add up to? For more help, run `hint("19-halving-doubling")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="halving-doubling"
 def halving_doubling_s(p: int, n_bytes: float, latency_s: float,
                        gbit_per_s: float) -> float:
-    """Seconds of an all-reduce of n_bytes by halving and doubling over p ranks."""
+    """Return the seconds of an all-reduce of n_bytes over p ranks, which uses halving
+    and doubling."""
     ### BEGIN SOLUTION
     bytes_per_s, seconds, part = gbit_per_s * 1e9 / 8, 0.0, n_bytes
     for _ in range(p.bit_length() - 1):
         part /= 2
-        seconds += 2 * (latency_s + part / bytes_per_s)  # there, and later back
+        seconds += 2 * (latency_s + part / bytes_per_s)  # this way, and later the way back
     return seconds
     ### END SOLUTION
 
@@ -53,23 +55,33 @@ check.halving_doubling(halving_doubling_s)
 # %% [markdown]
 # ## 2. Two levels
 #
-# Nodes of `ranks_per_node` ranks have fast links `inside`, and each node has `links_per_node` links to the other nodes: a cloud node often has a single network card, a DGX H100 has eight, one for each GPU. `inside` and `between`
-# describe one link of each kind, as a pair (latency_s, bytes_per_s). There are three phases, one after the other. First comes a reduce-scatter along a ring inside each node. Then each rank all-reduces its part with the ranks that hold the same part in the other nodes, all
-# at the same time. The ranks of a node are distributed evenly over its links, and the ranks of one link share its rate. A rank uses a single link, so a node with more links than ranks leaves some of them idle. The last phase is an all-gather along the ring inside
-# each node. `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` gives the seconds of one all-reduce among p partners.
+# The ranks of a node, `ranks_per_node` of them, are connected by fast links `inside`, and each node has `links_per_node` links to the other nodes. For example,
+# a cloud node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` describe one link of each kind, as a pair
+# (latency_s, bytes_per_s).
+#
+# There are three phases, one after the other:
+#
+# 1. A reduce-scatter runs along a ring inside each node.
+# 2. Each rank all-reduces its part with the ranks that hold the same part in the other nodes, and all parts are sent at the same time. The ranks of a node are
+#    distributed evenly over its links, and the ranks of one link share its rate. Since a rank uses a single link, a node with more links than ranks leaves some
+#    of them idle.
+# 3. An all-gather runs along the ring inside each node.
+#
+# `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` returns the seconds of one all-reduce among p partners.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# How many bytes pass each link of a node in the second phase, if it has one link, and if it has one for each rank? For more, `hint("19-hierarchical")`.
+# How many bytes pass each link of a node in the second phase if the node has one link, and how many if it has one link for each rank? For more help, run
+# `hint("19-hierarchical")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="hierarchical"
 def hierarchical_s(nodes: int, ranks_per_node: int, n_bytes: float,
                    inside: tuple[float, float], between: tuple[float, float],
                    links_per_node: int, all_reduce_s) -> float:
-    """Seconds of an all-reduce of n_bytes over nodes * ranks_per_node ranks."""
+    """Return the seconds of an all-reduce of n_bytes over nodes * ranks_per_node ranks."""
     ### BEGIN SOLUTION
     latency_s, bytes_per_s = inside
     half_s = (ranks_per_node - 1) * (latency_s + n_bytes / ranks_per_node / bytes_per_s)
@@ -83,23 +95,29 @@ check.hierarchical(hierarchical_s)
 # %% [markdown]
 # ## 3. A step of many ranks
 #
-# Gradient i of `sizes[i]` bytes is ready `ready_s[i]` seconds after the start of the step, on a rank that is not slow; on rank r at `slow[r] * ready_s[i]`. Gradients are put into a bucket in this order; it is full as soon as it holds `bucket_bytes` **or more**
-# (the last one: when there are no more). Buckets go one after the other: a rank comes to an all-reduce when its gradients are ready **and** it has come out of the one before. `all_reduce(clocks, n_bytes)` takes the times at which the ranks come to it, a
-# vector, and returns the times at which they go on, which need not be equal. When has the last rank the last sum?
+# Gradient i has `sizes[i]` bytes. On a rank that is not slow, it is ready `ready_s[i]` seconds after the start of the step, and on rank r it is ready after
+# `slow[r] * ready_s[i]` seconds. Gradients are put into a bucket in this order. A bucket is full as soon as it holds `bucket_bytes` **or more**, and the last
+# bucket is sent when there are no more gradients.
 #
-# With 100,000 ranks there is no time for a Python loop over them: the check counts the lines that run. `map` and `np.vectorize` call a Python function for each rank, so they count as loops.
+# The buckets are sent one after the other, so a rank arrives at an all-reduce when its gradients are ready **and** it has finished the previous all-reduce.
+# `all_reduce(clocks, n_bytes)` takes the vector of the times at which the ranks arrive, and returns the times at which they continue, which need not be equal.
+# When does the last rank have the last sum?
+#
+# A Python loop over 100,000 ranks would take too long, so the check counts the lines that run. `map` and `np.vectorize` call a Python function for each rank,
+# so they count as loops.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Keep a vector: when is each rank's network free? For more, `hint("19-step")`.
+# Keep a vector of the times at which each rank's network is free. For more help, run `hint("19-step")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="step"
 def step_s(slow: np.ndarray, ready_s: list[float], sizes: list[int], bucket_bytes: float,
            all_reduce) -> float:
-    """Seconds from the start of the step until the last rank has the last sum."""
+    """Return the seconds from the start of the step until the last rank has the last
+    sum."""
     ### BEGIN SOLUTION
     free, held = np.zeros(len(slow)), 0
     for i, (ready, size) in enumerate(zip(ready_s, sizes)):
@@ -113,31 +131,33 @@ def step_s(slow: np.ndarray, ready_s: list[float], sizes: list[int], bucket_byte
 check.step(step_s)
 
 # %% [markdown]
-# ## 4. The slowest, and efficiency
+# ## 4. The slowest rank, and efficiency
 #
-# `times_s` are measured steps of one rank. p ranks draw from them, each for itself, with replacement; all wait for the slowest. How long, on average? No drawing: the exact mean.
+# `times_s` are the measured step times of one rank. Each of p ranks draws its own time from them, with replacement, and all ranks wait for the slowest. How
+# long do they wait on average? Compute the exact mean, without drawing random numbers.
 #
-# Then the efficiency of many ranks against a base of few: images per second and rank, divided by those of the base. Both are pairs (ranks, images_per_s).
+# Then compute the efficiency of many ranks compared with a base of few ranks. It is the images per second and rank of the many, divided by the images per
+# second and rank of the base. Both arguments are pairs (ranks, images_per_s).
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# With which chance is none of p ranks slower than the i-th of the sorted times? For more, `hint("19-slowest")`.
+# With what probability is none of p ranks slower than the i-th of the sorted times? For more help, run `hint("19-slowest")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="slowest"
 def slowest_s(p: int, times_s: list[float]) -> float:
-    """The mean of the largest of p times, drawn from times_s with replacement."""
+    """Return the mean of the largest of p times, drawn from times_s with replacement."""
     ### BEGIN SOLUTION
     n = len(times_s)
-    chances = np.diff((np.arange(n + 1) / n) ** p)  # that the i-th is the largest
+    chances = np.diff((np.arange(n + 1) / n) ** p)  # of the i-th being the largest
     return chances @ np.sort(times_s)
     ### END SOLUTION
 
 
 def efficiency(base: tuple[int, float], many: tuple[int, float]) -> float:
-    """Images per second and rank with many ranks, in parts of those of the base."""
+    """Return the images per second and rank of many ranks, as a fraction of the base's."""
     ### BEGIN SOLUTION
     return (many[1] / many[0]) / (base[1] / base[0])
     ### END SOLUTION
@@ -148,20 +168,21 @@ check.slowest(slowest_s, efficiency)
 # %% [markdown]
 # ## 5. A pipeline
 #
-# A step of GPipe: all micro-batches forward through the stages, one after the other; when the last stage has all of them, all backward, in the same order. `forward_s[s]` and `backward_s[s]` are what stage s needs for one
-# micro-batch; stages are not equal, and messages cost nothing.
+# In a step of GPipe, all micro-batches first go forward through the stages, one after the other. When the last stage has all of them, they all go backward, in
+# the same order. `forward_s[s]` and `backward_s[s]` are the seconds that stage s needs for one micro-batch. The stages are not equal, and messages cost
+# nothing.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# One micro-batch takes the sum. What does a second one add? For more, `hint("19-pipeline")`.
+# A single micro-batch takes the sum over the stages. How much time does a second one add? For more help, run `hint("19-pipeline")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="pipeline"
 def pipeline_s(forward_s: list[float], backward_s: list[float],
                micro_batches: int) -> float:
-    """Seconds of a step of GPipe."""
+    """Return the seconds of a step of GPipe."""
     ### BEGIN SOLUTION
     return sum(sum(wave) + (micro_batches - 1) * max(wave)
                for wave in (forward_s, backward_s))
@@ -173,24 +194,26 @@ check.pipeline(pipeline_s)
 # %% [markdown]
 # ## 6. Two rows, and the rest
 #
-# A table has rows (ranks, images_per_s); each rank takes `batch` images a step. `network_s(ranks)` says what the gradients' all-reduce takes by the published numbers of the network. Part of it may hide behind the computing, and the network
-# may not reach its published numbers; so it counts with a factor. (Rows have noise, too: take the factor that they give, even below 0.) So a step takes
+# A table has rows (ranks, images_per_s), and each rank processes `batch` images in a step. `network_s(ranks)` returns how long the all-reduce of the gradients
+# takes according to the published numbers of the network. However, part of it may be hidden behind the computing, and the network may not reach its published
+# numbers, so we multiply this time by a factor. A step then takes
 #
 # $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
 #
-# Find the two constants from **the first two rows**, without a look at the others. Then predict those: images per second for each row after the second. (The check hands in a right `calibrate`.)
+# Find the two constants from **the first two rows**, without looking at the others. Because rows contain noise as well, return the factor that they give, even
+# if it is below 0. Then predict the images per second for each row after the second. (The check passes a correct `calibrate` to `predict_rest`.)
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Seconds first: how many images are in a step, and how long does it take? For more, `hint("19-calibration")`.
+# Begin with seconds: how many images are in a step, and how long does a step take? For more help, run `hint("19-calibration")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="calibration"
 def calibrate(rows: list[tuple[int, float]], batch: int,
               network_s) -> tuple[float, float]:
-    """(compute_s, factor), with which the first two rows are met."""
+    """Return (compute_s, factor), so that the model meets the first two rows."""
     ### BEGIN SOLUTION
     (one, t1), (two, t2) = [(ranks, ranks * batch / images) for ranks, images in rows[:2]]
     factor = (t2 - t1) / (network_s(two) - network_s(one))
@@ -200,8 +223,8 @@ def calibrate(rows: list[tuple[int, float]], batch: int,
 
 def predict_rest(rows: list[tuple[int, float]], batch: int, network_s,
                  calibrate) -> list[float]:
-    """Images per second of each row after the second, by the constants that
-    calibrate(rows, batch, network_s) gives."""
+    """Return the images per second of each row after the second, with the constants
+    that calibrate(rows, batch, network_s) returns."""
     ### BEGIN SOLUTION
     compute_s, factor = calibrate(rows, batch, network_s)
     return [ranks * batch / (compute_s + factor * network_s(ranks))
@@ -214,8 +237,9 @@ check.calibration(calibrate, predict_rest)
 # %% [markdown]
 # ## 7. Find the bug
 #
-# Every table begins with a measurement. A `Bench` is one of `bench.world` ranks that all run the same program, on a virtual clock. `bench.step()` puts a training step into the queue of
-# the device and returns immediately, as on a GPU. `bench.synchronize()` waits until the device has done everything that is in its queue, and `bench.now_s()` reads the clock of the host. A team measures like this:
+# Every table begins with a measurement. A `Bench` is one of `bench.world` ranks that all run the same program, on a virtual clock. `bench.step()` puts a
+# training step into the queue of the device and returns immediately, as on a GPU. `bench.synchronize()` waits until the device has done everything that is in
+# its queue, and `bench.now_s()` reads the clock of the host. Suppose that a team measures like this:
 
 # %%
 def faulty_images_per_s(bench, steps, warmup, batch):
@@ -230,7 +254,8 @@ def faulty_images_per_s(bench, steps, warmup, batch):
     return bench.world * batch / np.median(times)
 
 # %% [markdown]
-# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each of them, because the device tries several kernels and keeps the fastest. On the second machine, every eighth step waits for data.
+# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each machine, because the device tries several
+# kernels and keeps the fastest. On the second machine, every eighth step waits for data.
 
 # %%
 def machines():
@@ -253,23 +278,24 @@ def compare(images_per_s):
 compare(faulty_images_per_s)
 
 # %% [markdown]
-# Write the benchmark so that its number agrees with a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup` steps that do not count, and return the images per second of all ranks together.
-# `compare(images_per_s)` shows how well it does; small differences remain, because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
+# Write the benchmark so that its number agrees with a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup` steps that
+# do not count, and return the images per second of all ranks together. `compare(images_per_s)` shows how well your benchmark does. Small differences remain,
+# because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Change one thing at a time, and look at all three rows. For more, `hint("19-bench")`.
+# Change one thing at a time, and look at all three rows after each change. For more help, run `hint("19-bench")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="bench"
 def images_per_s(bench: Bench, steps: int, warmup: int, batch: int) -> float:
-    """Images per second of all ranks, as a long run has them."""
+    """Return the images per second of all ranks together, as in a long run."""
     ### BEGIN SOLUTION
     for _ in range(warmup):
         bench.step()
-    bench.synchronize()  # nothing of the warm-up is measured
+    bench.synchronize()  # so that no step of the warm-up is measured
     start_s = bench.now_s()
     for _ in range(steps):
         bench.step()
@@ -281,12 +307,13 @@ def images_per_s(bench: Bench, steps: int, warmup: int, batch: int) -> float:
 check.bench(images_per_s)
 
 # %% [markdown]
-# On a real GPU the same holds for `torch.cuda.synchronize()`, and every rank has to measure the same steps. Nothing in these checks measures time.
+# On a real GPU, the same is true of `torch.cuda.synchronize()`, and every rank has to measure the same steps. The checks of this lab do not measure time.
 #
 # ## All together
 #
-# A published table with your own functions, not graded: Inception V3 on 1 to 64 K80 GPUs, with parameter servers; 8 GPUs a node, 64 images each, 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). Fitted on one GPU and on one node, it would know nothing of the network. So it is
-# fitted on 8 and 16; 95 MB of gradients.
+# Your functions now predict a published table, which is not graded. It shows Inception V3 on 1 to 64 K80 GPUs with parameter servers, 8 GPUs per node, 64
+# images per GPU, and 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). The gradients are 95 MB. A model that is fitted on one GPU and on one
+# node would know nothing about the network, so we fit it on 8 and 16 GPUs.
 
 # %%
 rows = [(8, 229), (16, 459), (32, 902), (64, 1783)]
@@ -301,11 +328,14 @@ for (ranks, published), images in zip(rows[2:],
 print(f"efficiency of 64 GPUs against 8: {efficiency(rows[0], rows[-1]):.3f}")
 
 # %% [markdown]
-# Too good, by 2 and 3 %: from 8 to 16 GPUs the table's images more than double (229 to 459), so that the fitted factor of the network is even a little below 0. Two rows carry two rows' worth of noise. The tutorial fits the ends of the
-# table, where the network shows.
+# The predictions are too high, by 2 and 3 %. From 8 to 16 GPUs, the images per second of the table more than double (229 to 459), so the fitted factor of the
+# network is even a little below 0. A fit to two rows also takes over the noise of these two rows. For this reason, the tutorial fits the two ends of the table,
+# where the network has a visible effect.
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` has all of this and more: ZeRO, split layers, interleaved pipelines, failures. `docs/SIMULATE.md` shows how a table is predicted.
-# * P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677): halving and doubling between servers, three phases.
+# * `manyhands.simulate` has all of this and more, for example ZeRO, split layers, interleaved pipelines and failures. `docs/SIMULATE.md` shows how to predict a
+#   table.
+# * P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), describes halving
+#   and doubling between servers, in three phases.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).

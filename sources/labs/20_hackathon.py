@@ -1,18 +1,20 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Lab: an entry
 #
-# You mend a training, price it before you run it, write a message that is a hundred times smaller, and hand in an entry: the faster it is on slow links, the more points. At the end you can
+# You mend a training script, price it before you run it, write a message that is a hundred times smaller, and hand in an entry. The faster the entry is on slow
+# links, the more points you get. At the end, you can
 #
-# * show that a training of N ranks is that of one process, and find what keeps it from that;
-# * say what a training takes on given links, before it has run;
-# * send a small part of a gradient, and lose nothing;
-# * find out why a training run that sends few numbers learns too slowly;
-# * choose between fewer bytes and fewer messages, by the clock.
+# * show that a training run of N ranks computes what a single process computes, and find what keeps it from doing so.
+# * predict how long a training run takes on given links, before it has run.
+# * send a small part of a gradient without losing the rest.
+# * find out why a training run that sends few numbers learns too slowly.
+# * use the clock to choose between fewer bytes and fewer messages.
 #
-# **Before:** the tutorial of this unit; units 05 and 06. **Minutes:** 85. **Ranks:** 4, which the judge starts. **Points:** 22.
+# **Before:** the tutorial of this unit, and units 05 and 06. **Minutes:** 85. **Ranks:** 4, which the judge starts. **Points:** 22.
 #
-# Entries run as in the hackathon: on the judge's ranks, on its clock, in a process beside this kernel. An entry is **one cell**: what it uses is imported or defined in it. The clock is counted,
-# so it is the same on a fast and on a slow machine, with GPUs or without. The ranks have no rooms here: this notebook is your own, and the grader has a room for all of it.
+# Entries run as in the hackathon, on the judge's ranks and on its clock, in a process next to this kernel. An entry is **one cell**, so everything that it uses
+# must be imported or defined in this cell. Since the clock is counted, it shows the same time on a fast and on a slow machine, with GPUs or without. The ranks
+# do not run in separate rooms here, because the notebook is yours, and the grader has a room for all of it.
 
 # %% tags=["setup"]
 import torch
@@ -26,8 +28,9 @@ from manyhands.elastic.mortal import in_ranks
 # %% [markdown]
 # ## 1. Mend it
 #
-# A team's first training. It should be that of one process whose batch is the batches of all four ranks: momentum 0.9, rate 0.1, the averaged gradient clipped to a length of 2, all batches used. The ranks
-# begin with the same weights. The training sends too many messages, too.
+# The next cell is a team's first training loop. It should compute what a single process computes whose batch consists of the batches of all four ranks. This
+# process uses momentum 0.9 and learning rate 0.1, clips the averaged gradient to a norm of 2, and uses all batches. The ranks begin with the same weights. The
+# loop is wrong, and it also sends too many messages.
 
 # %%
 def broken(model, batches, comm):
@@ -41,13 +44,15 @@ def broken(model, batches, comm):
         optimizer.step()
 
 # %% [markdown]
-# Write it right: no mistake, and **one** all-reduce of one tensor in each step. The check runs it on four ranks for some batches, and one process with the same batches; then it compares the weights. That is what the clinic does with a script.
+# Write the loop without mistakes, and with **one** all-reduce of one tensor in each step. The check runs it on four ranks for some batches, trains a single
+# process with the same batches, and compares the weights. The clinic examines a script in a similar way.
 #
 # *Difficulty ●●○, 15 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Where does the clinic look? At the rows, the gradients before and after the average, the rate. For more, run `hint("20-mended")` in a cell of its own.
+# Where does the clinic look? It looks at the rows, at the gradients before and after they are averaged, and at the learning rate. For more help, run
+# `hint("20-mended")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="mended"
@@ -57,7 +62,8 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 
 def mended(model, batches, comm):
-    """Train on all batches: the weights of one process, with one all-reduce a step."""
+    """Train on all batches to the weights that a single process computes, with one
+    all-reduce in each step."""
     ### BEGIN SOLUTION
     weights = list(model.parameters())
     optimizer = torch.optim.SGD(weights, lr=0.1, momentum=0.9)
@@ -77,22 +83,29 @@ check.mended(mended)
 # %% [markdown]
 # ## 2. Price it
 #
-# On the challenge's clock a message of n bytes takes (n + 64) / rate + delay. An all-reduce of n bytes among p ranks is 2 (p - 1) messages of n / p bytes, one after the other; an all-gather p - 1 messages of all the n bytes
-# that a rank gives. `rate_mbit` is in Mbit/s, `delay_ms` in ms.
+# On the challenge's clock, a message of n bytes takes (n + 64) / rate + delay. An all-reduce of n bytes among p ranks consists of 2 (p - 1) messages of n / p
+# bytes, one after the other. An all-gather consists of p - 1 messages, each of which carries all n bytes that a rank contributes. `rate_mbit` is in Mbit/s, and
+# `delay_ms` is in ms.
 #
-# An entry takes `steps` gradients, of `gradient_s` each, and nothing overlaps. `entry_s`: after each `every`-th gradient, and not after the rest, it all-reduces `tensors`, a list of bytes, one after the other. `gathered_s`: after each gradient it
-# all-gathers one message of `n_bytes`. Both get a right `message_s`, which takes the bytes alone.
+# An entry computes `steps` gradients, each of which takes `gradient_s` seconds, and nothing overlaps. The two kinds of entries differ in what they send:
+#
+# * `entry_s`: after each `every`-th gradient, the entry all-reduces `tensors`, one after the other. `tensors` is a list of their bytes. The gradients that
+#   remain at the end are not sent.
+# * `gathered_s`: after each gradient, the entry all-gathers one message of `n_bytes`.
+#
+# To both functions, the check passes a correct `message_s`, which takes only the number of bytes.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# How often does it send, how many messages is that, and what is in each? For more, `hint("20-price")`.
+# How often does the entry send, how many messages is that, and how many bytes does each message carry? For more help, run `hint("20-price")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="price"
 def message_s(n_bytes: float, rate_mbit: float, delay_ms: float) -> float:
-    """Seconds of one message."""
+    """Return the seconds of one message."""
     ### BEGIN SOLUTION
     return (n_bytes + 64) / (rate_mbit * 1e6 / 8) + delay_ms / 1e3
     ### END SOLUTION
@@ -100,7 +113,8 @@ def message_s(n_bytes: float, rate_mbit: float, delay_ms: float) -> float:
 
 def entry_s(steps: int, every: int, tensors: list[int], ranks: int, gradient_s: float,
             message_s) -> float:
-    """Seconds of an entry that all-reduces the tensors after each every-th gradient."""
+    """Return the seconds of an entry that all-reduces the tensors after each every-th
+    gradient."""
     ### BEGIN SOLUTION
     sums_s = sum(2 * (ranks - 1) * message_s(n / ranks) for n in tensors)
     return steps * gradient_s + steps // every * sums_s
@@ -109,7 +123,8 @@ def entry_s(steps: int, every: int, tensors: list[int], ranks: int, gradient_s: 
 
 def gathered_s(steps: int, n_bytes: int, ranks: int, gradient_s: float,
                message_s) -> float:
-    """Seconds of an entry that all-gathers a message of n_bytes after each gradient."""
+    """Return the seconds of an entry that all-gathers a message of n_bytes after each
+    gradient."""
     ### BEGIN SOLUTION
     return steps * (gradient_s + (ranks - 1) * message_s(n_bytes))
     ### END SOLUTION
@@ -118,7 +133,8 @@ def gathered_s(steps: int, n_bytes: int, ranks: int, gradient_s: float,
 check.price(message_s, entry_s, gathered_s)
 
 # %% [markdown]
-# What would you change first? The network has 22,026 weights, 88,104 bytes; on 10 Mbit/s and 5 ms, by your own functions (not graded):
+# What would you change first? The network has 22,026 weights, which are 88,104 bytes. The next cell uses your own functions to price several entries on links
+# of 10 Mbit/s and 5 ms (not graded):
 
 # %%
 def on_slow_links(n_bytes):
@@ -134,31 +150,37 @@ print(f"160 steps, 880 gathered  {seconds:6.2f} s")
 # %% [markdown]
 # ## 3. A message a hundred times smaller
 #
-# Most of a gradient's numbers are small. `pack` takes the `count` numbers of `kept` that are furthest from 0, puts their places and their values into **one** tensor of 4 bytes for each number, and takes
-# what it sends out of `kept`, in place: the rest stays there, and the next gradient is added to it (*error feedback*). What rounding takes from a value is not sent, so it stays there too.
-# The two functions run on different ranks: all that `unpack` needs is in the tensor. `unpack` makes of that tensor one of `size` numbers, in which those are, and 0 elsewhere. A
-# value may be rounded to 16 bits. There are up to 65,536 places.
+# Most of a gradient's numbers are small, so it is enough to send the large ones. Write two functions:
+#
+# * `pack` takes the `count` numbers of `kept` that are furthest from 0, and puts their places and their values into **one** tensor, with 4 bytes for each
+#   number. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error feedback*). If rounding
+#   takes something from a value, that part is not sent, so it stays in `kept` as well.
+# * `unpack` turns this tensor into a tensor of `size` numbers, which has the packed numbers at their places and 0 elsewhere. The two functions run on different
+#   ranks, so everything that `unpack` needs must be in the tensor.
+#
+# You may round a value to 16 bits. There are up to 65,536 places.
 #
 # *Difficulty ●●○, 15 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# `tensor.view(dtype)` reads the same bits as another type. For more, `hint("20-pack")`.
+# `tensor.view(dtype)` reads the same bits as a different type. For more help, run `hint("20-pack")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="pack"
 def pack(kept: torch.Tensor, count: int) -> torch.Tensor:
-    """The count largest numbers and their places, in one tensor; they leave kept."""
+    """Return the count numbers furthest from 0 and their places in one tensor, and
+    subtract from kept what is sent."""
     ### BEGIN SOLUTION
     places = kept.abs().topk(count).indices
     values = kept[places].half()
-    kept[places] -= values.float()  # what rounding has taken stays
+    kept[places] -= values.float()  # what rounding takes away stays in kept
     return torch.stack([places.to(torch.int16), values.view(torch.int16)])
     ### END SOLUTION
 
 
 def unpack(message: torch.Tensor, size: int) -> torch.Tensor:
-    """A tensor of size numbers, with those that were packed where they were."""
+    """Return a tensor of size numbers, with the packed ones at their old places."""
     ### BEGIN SOLUTION
     places, values = message
     dense = torch.zeros(size)
@@ -172,8 +194,8 @@ check.pack(pack, unpack)
 # %% [markdown]
 # ## 4. Find the bug
 #
-# A team sends few numbers, as in exercise 3. Each rank calls this function with its own gradient, and `weights` are the same on all ranks. `kept` is what the rank has not sent yet. The function
-# runs without an error, and on a single rank it is right.
+# A team sends few numbers, as in exercise 3. Each rank calls the function below with its own gradient, while `weights` are the same on all ranks. `kept` is
+# what the rank has not sent yet. The function runs without an error, and on a single rank it is right.
 
 # %%
 def faulty_sparse_step(weights, gradient, kept, count, rate):
@@ -191,8 +213,9 @@ def faulty_sparse_step(weights, gradient, kept, count, rate):
     weights -= rate * total / world
 
 # %% [markdown]
-# The weights should reach a target, and the gradient of each rank contains a little noise, which is different on each rank. `in_ranks` calls a function on some ranks that are processes of this machine. The more ranks take
-# part, the slower the weights approach the target, although a mean over more ranks has less noise.
+# The weights should reach a target. The gradient of each rank contains a little noise, which is different on each rank. `in_ranks` calls a function on several
+# ranks, which are processes of this machine. The more ranks take part, the more slowly the weights approach the target, although a mean over more ranks has
+# less noise.
 
 # %%
 def distance(step, count):
@@ -214,20 +237,26 @@ def show(step):
 show(faulty_sparse_step)
 
 # %% [markdown]
-# Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the values without rounding them. Then look at it with `show(sparse_step)`: the right step leaves the same part of the way with 1, 2 and 4 ranks. If less is left with more ranks, the step is wrong as well, because it is longer than the mean. The check compares `weights` and `kept` with the right ones and does not count what is sent, so an all-reduce of a dense tensor is allowed here, although it would send more.
+# Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the
+# values without rounding them.
+#
+# Then look at your step with `show(sparse_step)`. The right step leaves the same part of the way with 1, 2 and 4 ranks. If less is left with more ranks, the
+# step is wrong as well, because it is larger than the mean. The check compares `weights` and `kept` with the right ones and does not count what is sent, so an
+# all-reduce of a dense tensor is allowed here, although it would send more.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# If `count` is the number of all weights, what should a step be, and what is it? For more, run `hint("20-sparse")`.
+# Suppose that `count` is the number of all weights. What should a step be then, and what is it instead? For more help, run `hint("20-sparse")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="sparse"
 def sparse_step(weights: torch.Tensor, gradient: torch.Tensor, kept: torch.Tensor,
                 count: int, rate: float) -> None:
-    """Change `weights`, in place, by the mean over the ranks of the `count` numbers that
-    each of them sends; `kept` keeps the others."""
+    """Change `weights` in place by the mean over the ranks of the `count` numbers that
+    each rank sends, while `kept` keeps the others."""
     ### BEGIN SOLUTION
     world = dist.get_world_size()
     kept += gradient
@@ -249,26 +278,31 @@ check.sparse(sparse_step)
 # %% [markdown]
 # ## 5. Your entry
 #
-# The challenge *slow links*: 22,026 weights, four ranks, 400 batches of 32 samples each at most. A gradient takes 10 ms. Reach **84 %** on the test's samples, as fast as you can. The check runs your entry three times, each time on new
-# data that nobody has seen, over links of about 10 Mbit/s and 5 ms: all three must reach the target, and the median counts. The baseline takes 35.5 s over 10 Mbit/s and 5 ms.
+# In the challenge *slow links*, four ranks train a network of 22,026 weights, and each rank has at most 400 batches of 32 samples. A gradient takes 10 ms.
+# Reach an accuracy of **84 %** on the test samples, as fast as you can. The check runs your entry three times, each time on new data that you have not seen,
+# over links of about 10 Mbit/s and 5 ms. All three runs must reach the target, and the median time counts. The baseline takes 35.5 s over 10 Mbit/s and 5 ms.
 #
-# | | points |
+# | what your entry reaches | points |
 # |---|---|
-# | right: the target in all three runs, the same weights on all ranks | 2 |
-# | faster than the baseline | 1 |
-# | half of its time, or less | 1 |
+# | the target in all three runs, with the same weights on all ranks | 2 |
+# | less time than the baseline | 1 |
+# | half of the baseline's time, or less | 1 |
 # | a fifth, or less | 2 |
 # | a tenth, or less | 2 |
 #
-# `train` returns when you say so: choose the number of steps so that the target is reached on any data. Some data are harder than others: so this notebook asks for 84 %, and the grader, who draws other data, for 80 %. What you have written above is not known in your entry's cell: copy it there.
+# You decide when `train` returns, so choose a number of steps that reaches the target on any data. Because some data are harder than others, this notebook asks
+# for 84 %, whereas the grader, which draws different data, asks for 80 %. Your entry's cell does not know what you have written above, so copy what you need
+# into it.
 #
-# Run the cell with `try_out` first: it shows the time, the accuracy and the messages of a single run. The check below it makes three runs, and takes several minutes on a slow machine.
+# Run the cell with `try_out` first. It shows the time, the accuracy and the messages of a single run. The check below it makes three runs, which take several
+# minutes on a slow machine.
 #
 # *Difficulty ●●●, 35 minutes, 8 points*
 #
 # <details><summary>Hint</summary>
 #
-# Price first, then run. What may an entry send, and how often, if it is to take a tenth of 35.5 s? For more, `hint("20-entry")`.
+# Price your entry before you run it. What may it send, and how often, if it must take only a tenth of 35.5 s? For more help, run `hint("20-entry")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="entry"
@@ -280,7 +314,7 @@ STEPS, RATE = 150, 0.3
 
 
 def train(model, batches, comm):
-    """Leave the trained weights in model, the same on all ranks."""
+    """Train, and leave the trained weights in model, the same on all ranks."""
     ### BEGIN SOLUTION
     optimizer = torch.optim.SGD(model.parameters(), RATE)
     start = parameters_to_vector(model.parameters()).detach()
@@ -290,7 +324,7 @@ def train(model, batches, comm):
         optimizer.zero_grad()
         model(batch).backward()
         optimizer.step()
-        if step % 15 == 0:  # alone till here: now the mean of the ways that all have gone
+        if step % 15 == 0:  # average how far the ranks have moved alone
             way = outer.detach() - parameters_to_vector(model.parameters()).detach()
             dist.all_reduce(way, op=dist.ReduceOp.AVG, group=comm)
             outer.grad = way
@@ -299,7 +333,8 @@ def train(model, batches, comm):
     ### END SOLUTION
 
 # %% [markdown]
-# A run on public data, not graded: time, accuracy, messages, and what your ranks print. `runs=5` are those that everybody has.
+# The next cell, which is not graded, runs your entry on public data. It shows the time, the accuracy, the messages, and what your ranks print. With `runs=5`,
+# it uses the five public seeds, which are the same for everyone.
 
 # %%
 try_out(train, runs=1)
@@ -310,6 +345,9 @@ check.entry(train)
 # %% [markdown]
 # ## Where to go on
 #
-# * The hackathon itself: `manyhands hack init slow_links our_entry`, your cell into `our_entry/entry.py`, `manyhands hack try our_entry`. There the target is 85 %, and the judge has rooms without network and files. `docs/HACKATHON.md` has the rules, and three more challenges.
-# * S. Stich et al. 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599). S. Stich 2019, *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767).
+# * You can enter the hackathon itself. Run `manyhands hack init slow_links our_entry`, copy your cell into `our_entry/entry.py`, and run
+#   `manyhands hack try our_entry`. The target is 85 % there, and the judge's rooms have no network and no files. `docs/HACKATHON.md` contains the rules and
+#   three more challenges.
+# * S. Stich et al. 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599). S. Stich 2019, *Local SGD Converges Fast and
+#   Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767).
 # * A. Douillard et al. 2023, *DiLoCo: Distributed Low-Communication Training of Language Models*, [arXiv 2311.08105](https://arxiv.org/abs/2311.08105).
