@@ -7,7 +7,7 @@
 # * find out what is wrong with an optimiser (LARS) from the steps that it takes.
 # * measure the noise of a gradient from the ranks of a data-parallel run.
 # * let the batch grow where the rate would fall, with the same noise and fewer steps.
-# * state with which confidence a training run is as good as a different one.
+# * state with which confidence a training run is as good as another one.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01).
 # **Points:** 18.
