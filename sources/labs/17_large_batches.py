@@ -1,18 +1,19 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Lab: 32 times the batch, the same epochs
 #
-# You repair and write what large batches need, and then you reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end you can
+# You repair and write what large batches need. Then you reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end, you can
 #
-# * find out from the rates of a few steps what is wrong with a schedule;
-# * find out what is wrong with an optimiser (LARS) from the steps that it takes;
-# * measure the noise of a gradient from the ranks of a data-parallel run;
-# * let the batch grow where the rate would fall, with the same noise and fewer steps;
-# * say with which confidence a training run is as good as another.
+# * find out from the rates of a few steps what is wrong with a schedule.
+# * find out what is wrong with an optimiser (LARS) from the steps that it takes.
+# * measure the noise of a gradient from the ranks of a data-parallel run.
+# * let the batch grow where the rate would fall, with the same noise and fewer steps.
+# * state with which confidence a training run is as good as another one.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none: what counts is the batch, not who computes its gradient (unit 01). **Points:** 18.
+# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01).
+# **Points:** 18.
 #
-# Every cell runs in this kernel. Each exercise stands on its own, and the last one may use the others. Below each check stands what it says when the answer
-# is right. Every hint has two steps: run `hint(...)` again for the second.
+# Every cell runs in this kernel. Each exercise is independent of the others, except that the last one may use your earlier functions. Below each check you see
+# what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 import torch
@@ -26,18 +27,20 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. Find the bug: the rate of a step
 #
-# This function gives the rate of each step. `epoch` says how much the training run has seen when the step begins, so 2.5 is the middle of the third epoch. With it, a run by the square-root rule has almost the rate of the linear rule, the rate jumps during the warm-up, and each drop comes a step too late.
+# This function returns the learning rate of each step. The argument `epoch` tells how much of the data the training run has used when the step begins. For
+# example, 2.5 is the middle of the third epoch. However, the function is wrong. With it, a run by the square-root rule gets almost the rate of the linear rule,
+# the rate jumps during the warm-up, and each drop comes a step too late.
 
 # %%
 def faulty_rate(epoch, base_rate, k, rule, warm_up, drops, drop_by):
-    """The rate of the step that begins at `epoch`."""
+    """Return the rate of the step that begins at `epoch`."""
     full = (base_rate * k) ** (1 if rule == "linear" else 0.5)
     if epoch < warm_up:
         return base_rate + (full - base_rate) * int(epoch) / warm_up
     return full / drop_by ** sum(epoch > drop for drop in drops)
 
 # %% [markdown]
-# The evidence is the rate of some steps with batches 32 times as large. Work out on paper what each number should be.
+# The evidence is the rate of some steps with batches 32 times as large. Before you write any code, work out on paper what each number should be.
 
 # %%
 def evidence_of_rate(rate_of):
@@ -50,24 +53,29 @@ def evidence_of_rate(rate_of):
 evidence_of_rate(faulty_rate)
 
 # %% [markdown]
-# Write the function as it should be, then run `evidence_of_rate(rate_at)`.
+# Write the correct function, then run `evidence_of_rate(rate_at)`.
 #
-# * **Scaling.** Batches are `k` times as large. The full rate is `base_rate * k` by the linear rule, and `base_rate` times the root of `k` by the rule `"square root"`.
-# * **Warm-up.** In the first `warm_up` epochs (perhaps a fraction, perhaps 0) the rate grows along a straight line, from `base_rate` at epoch 0 to the full rate at epoch `warm_up`.
-# * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. They all come after the warm-up.
+# * **Scaling.** Batches are `k` times as large. The full rate is `base_rate * k` by the linear rule, and `base_rate` times the square root of `k` by the rule
+#   `"square root"`.
+# * **Warm-up.** In the first `warm_up` epochs (which may be a fraction, or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
+#   rate at epoch `warm_up`.
+# * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. All drops come after the warm-up.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Begin with epoch 2, where the warm-up is over and the rate has not been dropped yet. Is the rate right for both rules? For more, run `hint("17-schedule")` in a separate cell.
+# Begin with epoch 2, where the warm-up is over and the rate has not been dropped yet. Is the rate right for both rules? For more help, run
+# `hint("17-schedule")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="schedule"
 def rate_at(epoch: float, base_rate: float, k: int, rule: str, warm_up: float,
             drops: list[float], drop_by: float) -> float:
-    """The rate of the step that begins at `epoch`, for batches k times as large; `rule` is
-    "linear" or "square root"."""
+    """Return the rate of the step that begins at `epoch`, for batches k times as large.
+
+    The `rule` is "linear" or "square root".
+    """
     ### BEGIN SOLUTION
     full = base_rate * (k if rule == "linear" else k ** 0.5)
     if epoch < warm_up:
@@ -81,22 +89,26 @@ check.schedule(rate_at)
 # %% [markdown]
 # ## 2. Find the bug: a step of LARS
 #
-# In LARS each layer has its own rate, because its step is `trust` times as long as the layer's weights are (times the rate). For each layer, with weights $w$, gradient $g$ and memory $v$:
+# In LARS, each layer has a separate learning rate, because its step is `trust` times as long as the layer's weights (times the rate). For each layer, with
+# weights $w$, gradient $g$ and memory $v$:
 #
-# $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w \leftarrow w - v $$
+# $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w
+# \leftarrow w - v $$
 #
-# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would stay there. Several runs are stored side by side, so each tensor is `[runs, ...]`, and each run has its own norms.
+# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would otherwise stay there. Several runs are stored side by side, so each tensor
+# is `[runs, ...]`, and the norms are taken for each run separately.
 #
-# The step below trains, and its error looks plausible. However, a run ends with different weights when it shares its tensors with others, and the step after a drop of the rate is too short.
+# The step below trains, and its error looks plausible. However, a run ends with different weights when it shares its tensors with other runs, and the step
+# after a drop of the rate is too short.
 
 # %% tags=["setup"]
 def norm(tensor):
-    """The norm of each run's part of a tensor [runs, ...], as [runs, 1, ...]."""
+    """Return the norm of each run's part of a tensor [runs, ...], as [runs, 1, ...]."""
     return tensor.square().sum(tuple(range(1, tensor.dim())), keepdim=True).sqrt()
 
 # %%
 def faulty_lars(weights, gradients, memory, rate, momentum, decay, trust):
-    """One step of LARS. Changes `weights` and `memory` in place."""
+    """Take one step of LARS, which changes `weights` and `memory` in place."""
     for weight, gradient, moving in zip(weights, gradients, memory):
         gradient = gradient + decay * weight
         ratio = trust * weight.norm() / gradient.norm()
@@ -104,7 +116,7 @@ def faulty_lars(weights, gradients, memory, rate, momentum, decay, trust):
         weight.sub_(rate * moving)
 
 # %% [markdown]
-# The evidence has one small layer. What should each line say?
+# The evidence uses a single small layer. What should each line show if the step is right?
 
 # %%
 def evidence_of_lars(step):
@@ -113,7 +125,7 @@ def evidence_of_lars(step):
         for gradient, rate in zip(gradients, rates):
             before = weight.clone()
             step([weight], [gradient.clone()], [memory], rate, 0.9, decay, 0.1)
-        return before - weight  # by the last step
+        return before - weight  # the change in the last step
 
     torch.manual_seed(0)
     scale = torch.tensor([1.0, 5.0]).view(2, 1, 1)
@@ -132,21 +144,25 @@ def evidence_of_lars(step):
 evidence_of_lars(faulty_lars)
 
 # %% [markdown]
-# In the last line $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can work it out. Write the step as it should be, then run `evidence_of_lars(lars_step)`. `norm` takes the norms so that they can be multiplied.
+# In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the step. Write the correct step, then run
+# `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied with the tensors.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Each line of the evidence belongs to one part of the three formulas. `torch.where(condition, a, b)` chooses number by number, and what it does not choose may be infinite. For more, run `hint("17-lars")`.
+# Each line of the evidence belongs to one part of the three formulas. `torch.where(condition, a, b)` chooses each element separately, and the value that it
+# does not choose may be infinite. For more help, run `hint("17-lars")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="lars"
 def lars_step(weights: list[torch.Tensor], gradients: list[torch.Tensor],
               memory: list[torch.Tensor],
               rate: float, momentum: float, decay: float, trust: float) -> None:
-    """One step of LARS. Changes `weights` and `memory` in place; one tensor [runs, ...] for
-    each layer in each list."""
+    """Take one step of LARS, which changes `weights` and `memory` in place.
+
+    Each list has one tensor [runs, ...] for each layer.
+    """
     ### BEGIN SOLUTION
     for weight, gradient, moving in zip(weights, gradients, memory):
         w, g = norm(weight), norm(gradient)
@@ -162,25 +178,33 @@ check.lars(lars_step)
 # %% [markdown]
 # ## 3. The noise of a gradient
 #
-# One image's gradient has the covariance $\Sigma$ around the true gradient $G$. A batch of $B$ images has a $B$-th of it, so
+# The gradient of one image has the covariance $\Sigma$ around the true gradient $G$. The gradient of a batch of $B$ images has a $B$-th of this covariance, so
 #
 # $$ E\,|G_B|^2 = |G|^2 + \frac{1}{B}\,\mathrm{tr}\,\Sigma $$
 #
-# In data parallelism two sizes come for free. The gradient of a rank before the all-reduce is the gradient of a small batch, and the mean over the ranks is the gradient of a large one. You are given the gradients of all ranks in
-# some steps, `[steps, ranks, numbers]`, each of which is the mean over `rows` images. Two sizes give two equations. Estimate $|G|^2$, $\mathrm{tr}\,\Sigma$, and from them the **noise scale** $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al.
-# 2018). The first two are then without bias. Their quotient is not, but nearly, as long as all steps are averaged before the division. Use all steps and all ranks.
+# Data parallelism gives you two batch sizes for free. The gradient of a rank before the all-reduce is the gradient of a small batch, and the mean over the
+# ranks is the gradient of a large one. You are given the gradients of all ranks in some steps as `[steps, ranks, numbers]`, where each gradient is the mean
+# over `rows` images. Since two sizes give two equations, you can estimate $|G|^2$ and $\mathrm{tr}\,\Sigma$, and from them the **noise scale**
+# $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018).
+#
+# The first two estimates are without bias. Their quotient is not, but nearly so if you average over all steps before you divide. Therefore, use all steps and
+# all ranks.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# What must be averaged is on the left of the equation, $|G_B|^2$. Over which dimensions is it averaged for the small batches, and over which for the large ones? For more, run `hint("17-noise")`.
+# The quantity that you must average is on the left of the equation, namely $|G_B|^2$. Over which dimensions is it averaged for the small batches, and over
+# which for the large ones? For more help, run `hint("17-noise")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="noise"
 def noise_scale(gradients: torch.Tensor, rows: int) -> tuple[float, float, float]:
-    """(|G|^2, trace of the covariance, noise scale) from the gradients of all ranks in some
-    steps, [steps, ranks, numbers], each the mean over `rows` images."""
+    """Return (|G|^2, trace of the covariance, noise scale).
+
+    `gradients` has the gradients of all ranks in some steps, [steps, ranks, numbers], and
+    each of them is the mean over `rows` images.
+    """
     ### BEGIN SOLUTION
     large_rows = rows * gradients.shape[1]
     of_small = gradients.square().sum(2).mean().item()
@@ -196,26 +220,30 @@ check.noise(noise_scale)
 # %% [markdown]
 # ## 4. Grow the batch instead
 #
-# The noise of training, as Smith and Le 2018 write it, for the rate $\epsilon$, momentum $m$, $N$ images and batches of $B$:
+# Smith and Le 2018 write the noise of training as follows, with the rate $\epsilon$, the momentum $m$, $N$ images and batches of $B$:
 #
 # $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) $$
 #
-# To make it smaller, let the rate fall, or let the batch grow. Write $g$. Then rewrite a schedule: `phases` are pairs (epochs, rate) with falling rates, all with the
-# same `batch`. Return triples (epochs, rate, batch) in which rate / batch is what it was in each phase (the approximation for $B \ll N$), no rate is above that of
-# the first phase, and the steps are as few as they can be then. A batch is a whole number of images; mind that
-# floats make 2.9999999999999996 of 0.3 / 0.1.
-# No batch may be larger than `largest`: where that is not enough, the rest of the drop goes into the rate.
+# To make it smaller, you can let the rate fall or let the batch grow. First write $g$ as a function, and then rewrite a schedule, whose `phases` are pairs
+# (epochs, rate) with falling rates, all with the same `batch`. Return triples (epochs, rate, batch) that meet these conditions:
+#
+# * In each phase, rate / batch is what it was before (this is the approximation for $B \ll N$).
+# * No rate is above the rate of the first phase, and no batch is larger than `largest`. Where growing the batch up to `largest` is not enough, the rest of the
+#   drop goes into the rate.
+# * Under these conditions, there are as few steps as possible.
+# * A batch is a whole number of images. Take care with rounding, because 0.3 / 0.1 is 2.9999999999999996 in floats.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# First the batch that keeps the first phase's rate; then cut it; then the rate that belongs to it. For more, `hint("17-growing")`.
+# First compute the batch that keeps the rate of the first phase, then limit it, and finally compute the rate that belongs to it. For more help, run
+# `hint("17-growing")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="growing"
 def sgd_noise(rate: float, momentum: float, images: int, batch: int) -> float:
-    """g of Smith and Le 2018."""
+    """Return the noise g of Smith and Le 2018."""
     ### BEGIN SOLUTION
     return rate / (1 - momentum) * (images / batch - 1)
     ### END SOLUTION
@@ -223,12 +251,15 @@ def sgd_noise(rate: float, momentum: float, images: int, batch: int) -> float:
 
 def grow(phases: list[tuple[float, float]], batch: int,
          largest: int) -> list[tuple[float, float, int]]:
-    """(epochs, rate, batch) for each phase (epochs, rate): the same rate / batch, no rate
-    above the first one, and as few steps as can be then."""
+    """Return (epochs, rate, batch) for each phase (epochs, rate).
+
+    Each phase keeps its rate / batch, no rate is above the first one, no batch is above
+    `largest`, and the steps are then as few as possible.
+    """
     ### BEGIN SOLUTION
     grown = []
     for epochs, rate in phases:
-        # rounded down; 31.999999999 is 32
+        # rounded down, but 31.999999999 counts as 32
         larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))
         grown.append((epochs, rate * larger / batch, larger))
     return grown
@@ -240,31 +271,35 @@ check.growing(sgd_noise, grow)
 # %% [markdown]
 # ## 5. The challenge: 32 times the batch
 #
-# `task` holds distorted digits, a fifth of their training labels drawn anew, and eight runs of the network side by side. The check has trained it with batches of 8, at the
-# rate 0.04 with momentum 0.9, for 8 epochs; the rate is divided by 4 at epochs 4 and 6. Now it is your turn, with batches of **256** and the **same 8 epochs**: `task.steps` steps, and
-# no more.
+# `task` holds distorted digits, a fifth of whose training labels are drawn anew, and eight runs of the network side by side. The reference was trained with
+# batches of 8 for 8 epochs, at the rate 0.04 with momentum 0.9, and the rate was divided by 4 at epochs 4 and 6. Now it is your turn, with batches of **256**
+# and the **same 8 epochs**, which are `task.steps` steps and no more.
 #
-# * `task.start()` gives the weights of all runs: a list of tensors `[runs, ...]`;
-# * `task.gradient(weights)` takes the next batch of each run, and gives the gradients, in the shapes of the weights. When the epochs are used up it raises an error;
-# * `task.batch` and `task.images` are what they say. Return the weights at the end.
+# * `task.start()` returns the weights of all runs, as a list of tensors `[runs, ...]`.
+# * `task.gradient(weights)` takes the next batch of each run and returns the gradients, in the shapes of the weights. When the epochs are used up, it raises an
+#   error.
+# * `task.batch` is the batch size, and `task.images` is the number of training images.
 #
-# **What is asked for.** Eight runs, each with a small-batch twin: the same start, the same images. $d$ is the difference of their test errors, in points. Then
-# $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**: with 95 % confidence (Student's t, one-sided, 7 degrees of freedom), your batches cost on average less than 3.5 points.
-# Which rule, which warm-up and which optimiser you take is your choice, and the tutorial's tables help you with it.
-# The grader asks the same with other distortions and other starts.
+# At the end, return the weights of all runs.
 #
-# Every image counts as it passes, of whatever task. How you use the gradients is up to you.
+# **The target.** Each of the eight runs has a small-batch twin with the same start and the same images. The difference of their test errors, in points, is $d$.
+# Then $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**. This means that with 95 % confidence (Student's t, one-sided, 7 degrees of freedom), your
+# batches cost on average less than 3.5 points. You choose the rule, the warm-up and the optimiser, while the tutorial's tables help you with the choice. The
+# grader asks the same with different distortions and different starts.
+#
+# The check counts every image of every batch, whichever task it was taken from, but how you use the gradients is up to you.
 #
 # *Difficulty ●●●, 11 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which of the tutorial's series come close to the small batch at 256, and by which tools of this lab can you repeat them? For more, run `hint("17-challenge")`.
+# Which of the tutorial's series come close to the small batch at 256, and with which functions of this lab can you repeat them? For more help, run
+# `hint("17-challenge")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="challenge"
 def train(task: Task) -> list[torch.Tensor]:
-    """Train all runs of `task` with batches of 256; the weights at the end."""
+    """Train all runs of `task` with batches of 256 and return the weights at the end."""
     ### BEGIN SOLUTION
     weights = task.start()
     memory = [torch.zeros_like(weight) for weight in weights]
@@ -283,7 +318,8 @@ check.challenge(train)
 # %% [markdown]
 # ## All together
 #
-# Not graded: your estimator on your training. The noise scale at its start and after 3 epochs says for which batches it has room.
+# This part, which is not graded, applies your estimator to your own training run. The noise scale at the start and after 3 epochs shows which batch sizes are
+# worth their cost.
 
 # %%
 from manyhands.checks.large_batches_task import distorted_digits
@@ -294,7 +330,7 @@ weights = {"start": task.start(), "after 3 epochs": train(task)}
 
 
 def gradients(weights, rows, ranks, steps):
-    """Gradients of the first run, as of so many ranks: [steps, ranks, numbers]."""
+    """Return the first run's gradients, as from `ranks` ranks: [steps, ranks, numbers]."""
     task = Task(digits, rows, epochs=32)
     found = [torch.cat([g[0].flatten() for g in task.gradient(weights)])
              for _ in range(steps * ranks)]
@@ -309,6 +345,8 @@ for when in weights:
 # %% [markdown]
 # ## Where to go on
 #
-# * Try batches of 512 and 1024 in the challenge's task: `Task(distorted_digits(seed=1), batch=1024)`. Where does your schedule break, and does `lars_step` go further?
-# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677): the same at 8192 images, where the labour is in the details (section 3).
-# * Unit 18: the number of ranks changes while the training runs, and the batch with it. Unit 20: everything on a clock that is counted.
+# * Try batches of 512 and 1024 in the challenge's task with `Task(distorted_digits(seed=1), batch=1024)`. At which batch does your schedule fail, and does
+#   `lars_step` go further?
+# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), do the same at 8192 images, where the work is in the details
+#   (section 3).
+# * In unit 18, the number of ranks changes during the run, and the batch changes with it. In unit 20, everything runs on a clock that is counted.

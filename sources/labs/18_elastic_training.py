@@ -1,20 +1,21 @@
 # %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "torch", "title": "Elastic training and checkpoints"}
-# # 18 Lab: a training that is killed, and goes on
+# # 18 Lab: a training run that is killed, and continues
 #
-# You write what a training needs to survive. The checks are not gentle: they kill it at a byte of a file, fill the disk, and take its ranks away. At the end you can
+# You write what a training run needs to survive. The checks are not gentle, because they kill the run at a certain byte of a file, fill the disk, and take its
+# ranks away. At the end, you can
 #
-# * write a checkpoint that is whole or not there, and find the newest whole one;
-# * keep everything that is state, so that a training goes on to the same bits;
-# * give out rows in an order that does not depend on the number of ranks;
-# * read a sharded checkpoint with another number of ranks than wrote it;
-# * write the loop that rolls back when ranks are lost, and not when they join;
-# * say how often to save, from measured costs;
+# * write a checkpoint that is either whole or absent, and find the newest whole one.
+# * store everything that is state, so that a resumed run reaches the same bits.
+# * distribute rows in an order that does not depend on the number of ranks.
+# * read a sharded checkpoint with a different number of ranks than wrote it.
+# * write the loop that rolls back when ranks are lost, but not when they join.
+# * compute from measured costs how often a training run should save.
 # * find what is wrong in a training run that resumes without an error.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none to start, because the checks and exercise 7 start their own processes. **Points:** 26.
 #
-# Every cell runs in this kernel. Each exercise stands on its own. Below each check stands what it says when the answer is right. Every hint has two steps: run
-# `hint(...)` again for the second.
+# Every cell runs in this kernel, and each exercise is independent of the others. Below each check you see what it prints when the answer is right. Every hint
+# has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 import copy
@@ -36,26 +37,26 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. A checkpoint that is whole or not there
 #
-# `save` writes a state into `folder`, for a step; each step has a file of its own. `latest` gives the newest checkpoint that can be read, which is that of the highest step,
-# with its state, or None. A long training run takes a million steps or more. `state` is a dictionary that
-# `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check will
+# `save` writes the state after a step into `folder`, with a separate file for each step. `latest` returns the newest checkpoint that can be read, as the pair
+# of its step and its state, or None. The newest checkpoint is the one with the highest step. A long training run takes a million steps or more. `state` is a
+# dictionary that `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check does the following:
 #
-# * tear the newest file, or several: cut off the end, or all of it;
-# * kill the process while it writes, and when it is about to rename;
-# * fill the disk: then `save` raises the error, and all checkpoints that were there are still there;
-# * look at the order of your calls and at what they are called for: a rename does not wait for the disk. After a power cut, a file that was not synced (`os.fsync`) may be empty,
-#   and a name in a folder that was not synced after the rename may be missing.
+# * It tears the newest file, or several files, by cutting off the end or all of it.
+# * It kills the process while it writes, and when it is about to rename.
+# * It fills the disk. In this case, `save` must raise the error, and all checkpoints that existed before must still exist.
+# * It examines which files and folders your calls sync and rename, and in which order, because a rename does not wait for the disk. After a power cut, a file
+#   that was not synced (`os.fsync`) may be empty, and a name in a folder that was not synced after the rename may be missing.
 #
 # *Difficulty ●●○, 14 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# A folder can be opened to sync it: `os.open(folder, os.O_RDONLY)`. For more, run `hint("18-checkpoint")` in a cell of its own.
+# To sync a folder, you can open it with `os.open(folder, os.O_RDONLY)`. For more help, run `hint("18-checkpoint")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="checkpoint"
 def save(state: dict, folder: Path, step: int) -> None:
-    """Write the state of this step into the folder: whole, or not at all."""
+    """Write the state of this step into the folder, either whole or not at all."""
     ### BEGIN SOLUTION
     part = folder / "part"
     with open(part, "wb") as file:
@@ -70,12 +71,12 @@ def save(state: dict, folder: Path, step: int) -> None:
 
 
 def latest(folder: Path) -> tuple[int, dict] | None:
-    """(step, state) of the newest checkpoint that is whole; None if there is none."""
+    """Return (step, state) of the newest whole checkpoint, or None if there is none."""
     ### BEGIN SOLUTION
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
         try:
             return int(path.stem.split("-")[1]), torch.load(path, weights_only=True)
-        except Exception:  # torn: torch.load has several errors for that
+        except Exception:  # torn, for which torch.load has several errors
             continue
     return None
     ### END SOLUTION
@@ -86,22 +87,26 @@ check.checkpoint(save, latest)
 # %% [markdown]
 # ## 2. Everything that is state
 #
-# `Job(seed)` is a small training; `job.train_step()` makes a step. Read `help(Job)`: it lists what a job remembers. Write `state_of`, which takes all of it, and `restore`, which puts it into
-# another job, that has begun with another seed. The state is kept in memory too, while training goes on, and may be restored twice: no step may change it. And it must go through `torch.load(..., weights_only=True)`,
-# which reads tensors, numbers, text, lists, tuples and dictionaries, and runs no code.
+# `Job(seed)` is a small training job, and `job.train_step()` takes a step. Run `help(Job)`, which lists what a job remembers. Write `state_of`, which copies
+# all of it, and `restore`, which puts it into another job that has begun with a different seed.
 #
-# The check trains, takes your state, and kills the process at a hidden step. Another process restores, and goes on: **every bit** must be as if nothing had happened.
+# While training continues, the state is also kept in memory and may be restored twice, so no step may change it. In addition, it must pass through
+# `torch.load(..., weights_only=True)`, which reads tensors, numbers, text, lists, tuples and dictionaries, and runs no code.
+#
+# The check trains, takes your state, and kills the process at a hidden step. Another process then restores the state and continues, and **every bit** must be
+# as if nothing had happened.
 #
 # *Difficulty ●●○, 12 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# There are seven parts. `np.random.Generator` keeps its state in `.bit_generator.state`. For more, `hint("18-state")`.
+# The state has seven parts. For example, `np.random.Generator` keeps its state in `.bit_generator.state`. For more help, run `hint("18-state")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="state"
 def state_of(job: Job) -> dict:
-    """All that the job remembers, as a copy."""
+    """Return a copy of everything that the job remembers."""
     ### BEGIN SOLUTION
     return copy.deepcopy({
         "model": job.model.state_dict(), "optimizer": job.optimizer.state_dict(),
@@ -112,7 +117,7 @@ def state_of(job: Job) -> dict:
 
 
 def restore(job: Job, state: dict) -> None:
-    """Put the state into the job; the state stays what it is."""
+    """Put the state into the job without changing the state."""
     ### BEGIN SOLUTION
     state = copy.deepcopy(state)  # the optimizer keeps the tensors that it is given
     job.model.load_state_dict(state["model"])
@@ -130,25 +135,28 @@ check.state(state_of, restore)
 # %% [markdown]
 # ## 3. Rows for any number of ranks
 #
-# Think of one endless order of rows: the images of epoch 0 in a random order, then those of epoch 1 in a different random order, and so on. The order of an epoch depends on `seed` and
-# the epoch's number, and on nothing else. No two pairs of a seed and an epoch share an order, so that epoch 1 of seed 5 is not epoch 0 of seed 6. `seen` rows of this order have been
-# taken. A step takes the next
-# `batch` of them, and `rank` of `world` gets its share. The number of ranks may change at any step, and the batch with it, so a batch may lie across the border of two epochs. A batch
-# that is larger than the data may contain rows of three epochs or more.
+# Think of one endless order of rows, in which the images of epoch 0 come in a random order, then the images of epoch 1 in a different random order, and so on.
+# The order of an epoch depends only on `seed` and the number of the epoch. No two pairs of a seed and an epoch share an order, so epoch 1 of seed 5, for
+# example, is not epoch 0 of seed 6.
 #
-# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two epochs. The training draws from
-# the global generators of Python, NumPy and torch, so leave them alone.
+# So far, `seen` rows of this order have been taken. A step takes the next `batch` rows, and `rank` of `world` gets its share of them. Since the number of ranks
+# may change at any step, and the batch with it, a batch may extend across the border of two epochs. If a batch is larger than the data, it may contain rows of
+# three epochs or more.
+#
+# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two
+# epochs. Do not use or seed the global generators of Python, NumPy and torch, because the training run draws from them.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# First the whole batch, then the share. `np.random.default_rng([a, b])` takes two numbers as its seed. For more, `hint("18-rows")`.
+# First build the whole batch, and then take the share of the rank. `np.random.default_rng([a, b])` accepts two numbers as its seed. For more help, run
+# `hint("18-rows")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rows"
 def rows(seen: int, batch: int, rank: int, world: int, images: int, seed: int) -> list[int]:
-    """This rank's share of the next `batch` rows, after `seen` have been taken."""
+    """Return this rank's share of the next `batch` rows, after `seen` have been taken."""
     ### BEGIN SOLUTION
     taken = []
     for place in range(seen, seen + batch):
@@ -162,22 +170,25 @@ def rows(seen: int, batch: int, rank: int, world: int, images: int, seed: int) -
 check.rows(rows)
 
 # %% [markdown]
-# ## 4. Other ranks read than wrote
+# ## 4. Read with a different number of ranks
 #
-# `numbers` values lie flat in the pieces of `old` ranks: each piece has `ceil(numbers / old)` of them, and zeros fill up the end of the last ones. Now `new` ranks want pieces of
-# `ceil(numbers / new)`, without zeros behind; the last ones may be shorter, or empty. Say what `rank` reads: triples `(old rank, start, stop)`, counted from the start of that rank's piece,
-# in the order of the values. Nobody reads what is not its own; no read is empty, and one is enough for each old rank. A rank that has no values reads nothing: an empty list.
+# `numbers` values are stored as flat pieces, one on each of `old` ranks. Each piece has `ceil(numbers / old)` values, and zeros fill up the last ones. Now
+# `new` ranks need pieces of `ceil(numbers / new)` values without zeros at the end, so the last pieces may be shorter, or empty.
+#
+# Return what `rank` reads, as triples `(old rank, start, stop)` in the order of the values, where `start` and `stop` count from the start of that old rank's
+# piece. A rank reads only values of its own new piece. No read is empty, and one read is enough for each old rank. A rank that has no values reads nothing and
+# returns an empty list.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Two intervals overlap from the larger start to the smaller stop. For more, `hint("18-reshard")`.
+# The overlap of two intervals extends from the larger start to the smaller stop. For more help, run `hint("18-reshard")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="reshard"
 def reads(numbers: int, old: int, new: int, rank: int) -> list[tuple[int, int, int]]:
-    """What a new rank reads of the old ranks' pieces: (old rank, start, stop)."""
+    """Return what a new rank reads, as (old rank, start, stop) of the old ranks' pieces."""
     ### BEGIN SOLUTION
     size, mine = math.ceil(numbers / old), math.ceil(numbers / new)
     first, last = rank * mine, min(numbers, (rank + 1) * mine)
@@ -195,27 +206,28 @@ check.reshard(reads)
 # %% [markdown]
 # ## 5. Commit and rollback
 #
-# This job loses ranks. `job.train_step()` may raise
+# This job loses ranks. `job.train_step()` may raise one of two exceptions:
 #
-# * `RankLost`: in the midst of a step. What is in memory now is neither the old state nor the new one;
-# * `RanksJoined`: new ranks wait, before a step has begun. Nothing is lost.
+# * `RankLost` is raised in the middle of a step. The memory then holds neither the old state nor the new one.
+# * `RanksJoined` is raised before a step has begun, because new ranks are waiting. In this case, nothing is lost.
 #
-# After either of them no step works before `job.regroup()` has made a new group. Any other exception is a mistake in the program: let it end the loop, because repeating the step would
-# not help. `job.commit()` keeps a copy of the state in memory, `job.rollback()` brings the last one back.
+# After either of them, no step works until `job.regroup()` has formed a new group. Any other exception is a mistake in the program, so let it end the loop,
+# because repeating the step would not help. `job.commit()` keeps a copy of the state in memory, and `job.rollback()` restores the last copy.
 #
-# `job.seen` counts the images that the training has taken. Train until it is `until` or more; if it is already, make no step. Commit at the start, and then whenever `every` steps have been made since the last commit (steps that were rolled back do not count). Behind the
-# last step of all a commit may be made or not.
+# `job.seen` counts the images that the training run has used. Train until `job.seen` is `until` or more. If it already is when the loop begins, take no step.
+# Commit at the start, and then whenever `every` steps have been taken since the last commit (steps that were rolled back do not count). After the very last
+# step, you may commit or not.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Two `except` branches, which differ by one call. For more, `hint("18-rollback")`.
+# You need two `except` branches, which differ by one call to the job. For more help, run `hint("18-rollback")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rollback"
 def train(job, until: int, every: int) -> None:
-    """Train to the end, whatever ranks come and go."""
+    """Train to the end, no matter which ranks are lost or join."""
     ### BEGIN SOLUTION
     job.commit()
     since = 0
@@ -240,24 +252,27 @@ check.rollback(train)
 # %% [markdown]
 # ## 6. How often?
 #
-# You have measured: seconds of some steps and of some saves (one of them slow, as it happens), and how many seconds single ranks have lived. Say by Young's rule (1974) how many steps should lie between two
-# checkpoints of a job on `ranks` ranks, where each failure stops all: the nearest whole number, and at least one. Use means, and
+# You have measured how many seconds some steps and some saves took (one of the saves was slow, as happens in practice), and how many seconds individual ranks
+# have lived. Use Young's rule (1974) to compute how many steps there should be between two checkpoints of a job on `ranks` ranks, where each failure stops all
+# of them. Round to the nearest whole number, but return at least 1. Use means, and these two formulas:
 #
-# $$ \text{every} = \sqrt{2 \cdot \text{save} \cdot \text{mtbf}}, \qquad \text{lost} \approx \frac{\text{save}}{\text{every}} + \frac{\text{every}/2 + \text{restart}}{\text{mtbf}} $$
+# $$ \text{every} = \sqrt{2 \cdot \text{save} \cdot \text{mtbf}}, \qquad \text{lost} \approx \frac{\text{save}}{\text{every}} + \frac{\text{every}/2 +
+# \text{restart}}{\text{mtbf}} $$
 #
-# mtbf is the mean time between failures of the whole job. `lost` gives the part of the time that is lost, by the second formula.
+# In these formulas, mtbf is the mean time between failures of the whole job. The function `lost` returns the part of the time that is lost, by the second
+# formula.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# A thousand ranks fail a thousand times as often as one. For more, `hint("18-interval")`.
+# A thousand ranks fail a thousand times as often as a single rank. For more help, run `hint("18-interval")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="interval"
 def steps_between(step_s: list[float], save_s: list[float], lives_s: list[float],
                   ranks: int) -> int:
-    """How many steps lie between two checkpoints, by Young's rule."""
+    """Return the number of steps between two checkpoints, by Young's rule."""
     ### BEGIN SOLUTION
     every_s = math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks)
     return max(1, round(every_s / np.mean(step_s)))
@@ -265,7 +280,7 @@ def steps_between(step_s: list[float], save_s: list[float], lives_s: list[float]
 
 
 def lost(every_s: float, save_s: float, restart_s: float, mtbf_s: float) -> float:
-    """The part of the time that is lost, to first order."""
+    """Return the part of the time that is lost, to first order."""
     ### BEGIN SOLUTION
     return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s
     ### END SOLUTION
@@ -276,8 +291,8 @@ check.interval(steps_between, lost)
 # %% [markdown]
 # ## 7. Find the bug
 #
-# This training is started again after each failure. It saves a checkpoint after every fifth step, and it raises no error. `batch(step)` returns the whole batch of a step, and each rank takes
-# every `world`-th row of it.
+# This training run is started again after each failure. It saves a checkpoint after every fifth step, and it raises no error. `batch(step)` returns the whole
+# batch of a step, and each rank takes every `world`-th row of it.
 
 # %%
 import tempfile
@@ -313,8 +328,9 @@ def faulty_life(folder, until, batch):
     return net
 
 # %% [markdown]
-# The first life ends after 12 steps, and the second one goes on to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of this machine. For comparison, a third training
-# makes all 20 steps in one life. The cell shows which steps the lives made and the first three weights of each rank at the end.
+# The first life ends after 12 steps, and the second one continues to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of
+# this machine. For comparison, a third training run takes all 20 steps in one life. The cell shows which steps the lives took and the first three weights of
+# each rank at the end.
 
 # %%
 def evidence(life, folder, until):
@@ -341,21 +357,22 @@ def show(life):
 show(faulty_life)
 
 # %% [markdown]
-# Write the training as it should be, and look at it with `show(life)`. Keep the rest as it is: rank 0 alone writes into the folder, after every fifth step and at no other time, and each rank calls `batch` once for each step. (A safe way to write
-# the file was exercise 1 and is left out here.) The check trains in three lives on three ranks, and stops them in different places.
+# Write the correct training loop, and look at its evidence with `show(life)`. Leave the rest unchanged. Rank 0 alone writes into the folder, after every fifth
+# step and at no other time, and each rank calls `batch` once for each step. (Exercise 1 showed a safe way to write the file, which is left out here.) The check
+# trains in three lives on three ranks, and stops them in different places.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which of the six lines printed above should be equal? For more, run `hint("18-life")`.
+# Which of the six lines printed above should be equal? For more help, run `hint("18-life")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="life"
 def life(folder, until: int, batch) -> torch.nn.Module:
-    """Train up to step `until`, going on from the newest checkpoint in the folder.
+    """Train up to step `until`, starting from the newest checkpoint in the folder.
 
-    Every rank returns the network, with the weights of a training that was never stopped.
+    Every rank returns the network, with the weights of a run that was never stopped.
     """
     ### BEGIN SOLUTION
     rank, world = dist.get_rank(), dist.get_world_size()
@@ -389,7 +406,8 @@ check.life(life)
 # %% [markdown]
 # ## All together
 #
-# Not graded: your functions, and a process that dies twice. `in_process` calls a function in a separate process, and `kill_me` ends that process as a power cut would.
+# This part, which is not graded, applies your functions to a process that dies twice. `in_process` calls a function in a separate process, and `kill_me` ends
+# that process as a power cut would.
 
 # %%
 from manyhands.elastic.mortal import in_process, kill_me
@@ -417,7 +435,8 @@ with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as othe
 # %% [markdown]
 # ## Where to go on
 #
-# * Save in the background: copy the state, let a thread write it, and mind that the next save waits for it. What do you do where the thread fails?
-# * Keep the last three checkpoints only. When is the oldest one to be deleted: before the new one is written, or after its folder is synced?
+# * Save in the background. To do so, copy the state, let a thread write it, and make sure that the next save waits for this thread. What do you do if the
+#   thread fails?
+# * Keep only the last three checkpoints. Should you delete the oldest one before the new one is written, or after its folder is synced?
 # * PyTorch's [distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) does exercise 4 for all tensors of a network.
-# * Unit 19: with a thousand ranks, `lost` decides.
+# * In unit 19, the function `lost` decides, because a job there has a thousand ranks.
