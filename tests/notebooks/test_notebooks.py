@@ -17,18 +17,18 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
     "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "a clock\n> needs `torch.cuda.synchronize()` before it is read")],
     "notebooks/05_communication_costs.ipynb": [
         ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
-        ("hangs", "rendezvous", "a ring by hand needs `dist.batch_isend_irecv`"),
+        ("hangs", "rendezvous", "needs `dist.batch_isend_irecv` (unit 04)"),
     ],
     "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "Two neighbours that send to each other can hang even with `isend`")],
-    "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around the step")],
-    "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from anyone, as a server does")],
+    "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around many steps together")],
+    "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from any rank, as a server does")],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
-        ("differs", "different tag", "NCCL has no tags: the check gives this exercise\ngroups of gloo's"),
+        ("differs", "different tag", "NCCL has no tags, the check gives this exercise gloo groups"),
     ],
     "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "with NCCL, two neighbours that send to\n  each other can hang even with `isend`")],
     "solutions/04_collectives/04_collectives.ipynb": [
-        ("hangs", "rendezvous", "use gloo and CPU tensors, on a machine with GPUs too (NCCL has other rules for messages"),
-        ("may hang", "runs on the GPU for ever", "use gloo and CPU tensors, on a machine with GPUs too (NCCL has other rules for messages"),
+        ("hangs", "rendezvous", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
+        ("may hang", "runs on the GPU for ever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
     ],
 }
 ELSEWHERE = ("02", "03", "07", "10")  # units that use something else than torch.distributed on ranks of a cluster

@@ -11,6 +11,7 @@ engines have started ends with them, in other sessions too; only if this process
 one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
 """
 
+import atexit
 import gc
 import importlib
 import importlib.util
@@ -158,6 +159,7 @@ def _import(frameworks):
 
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # else Triton, of PyTorch's CUDA build, lists its objects when a forked program ends
     gc.enable()
 
 
