@@ -18,6 +18,7 @@ A test asks for the fixture `pool` (it runs once on gloo and once on mpi), or `g
 * `script(argv, ...)` runs a program to its end in a process group of its own and kills what is left of it.
 """
 
+import atexit
 import contextlib
 import dataclasses
 import os
@@ -230,6 +231,7 @@ def _serve(backend, folder):
     jobs, world = queue.SimpleQueue(), comm.create_communicator(backend)
     gc.collect()
     gc.freeze()  # all modules are here and stay: a collection takes 1 ms in place of 70 and more, after each job on each rank
+    atexit.register(gc.unfreeze)  # else Triton lists its objects at the end
     connection.send_bytes(pickle.dumps((rank, os.getpid())))
     threading.Thread(target=_listen, args=(connection, jobs), daemon=True).start()
     while job := jobs.get():

@@ -6,6 +6,7 @@ which runs the program as Python would: as __main__, with its own exit, at which
 costs some hundredths of a second of processor time; an import of torch 1.5 s, its first optimizer as much again.
 """
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -72,6 +73,7 @@ def serve(door, python, modules):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # what is imported stays as it is in children: no page is copied for a collection
+    atexit.register(gc.unfreeze)  # else Triton lists its objects at the end
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(door)
     listener.listen(64)
