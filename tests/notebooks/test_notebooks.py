@@ -16,8 +16,8 @@ QUEUED = "reads a clock when the operation is queued"
 ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of it)]
     "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "a clock\n> needs `torch.cuda.synchronize()` before it is read")],
     "notebooks/05_communication_costs.ipynb": [
-        ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
-        ("hangs", "rendezvous", "needs `dist.batch_isend_irecv` (unit 04)"),
+        ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the\n> clock"),
+        ("hangs", "rendezvous", "a ring by hand\n> needs `dist.batch_isend_irecv`"),
     ],
     "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "Two neighbours that send to each other can hang even with `isend`")],
     "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around many steps together")],
@@ -25,7 +25,7 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
         ("differs", "different tag", "NCCL has no tags, the check gives this exercise gloo groups"),
     ],
-    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "with NCCL, two neighbours that send to\n  each other can hang even with `isend`")],
+    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "with NCCL two neighbours that send to each other can\n  hang even with `isend`")],
     "solutions/04_collectives/04_collectives.ipynb": [
         ("hangs", "rendezvous", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
         ("may hang", "runs on the GPU for ever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
