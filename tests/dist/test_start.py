@@ -101,6 +101,7 @@ def test_nodes_are_told_apart(tmp_path, warm):
     ("create_communicator(timeout_s=0)", "timeout_s is a number of seconds above 0, not 0."),
 ])
 def test_wrong_arguments(tmp_path, call, message):
+    from manyhands import comm
 
     with pytest.raises(ValueError) as caught:
         eval(f"comm.{call}")
