@@ -252,6 +252,7 @@ def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
     assert any("Glossary" in text for text in found) and any("straggler" in text.lower().partition("\n")[2] for text in found)
     with page.expect_navigation(wait_until="domcontentloaded"):
         page.click("#search-results li a >> nth=0")
+    page.wait_for_selector("article .highlighted >> nth=0")  # to be seen, also where it is in a fold
     assert "straggler" in page.inner_text("article").lower()
 
 

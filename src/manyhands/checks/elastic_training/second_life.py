@@ -8,7 +8,6 @@ import numpy as np
 
 from manyhands.checks.elastic_training.words import MISTAKES
 from manyhands.checks.in_kernel import call
-from manyhands.elastic import mortal
 
 EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as the faulty training says
 ATOL = 1e-9
@@ -70,6 +69,8 @@ def _watched(folder):
 
 def broken(outcomes, number):
     """In words, why the ranks of this life have not returned; "" if they all have."""
+    from manyhands.elastic import mortal
+
     why = mortal.with_rank(mortal.failure(outcomes), outcomes)
     return why if not why or "is not written yet" in why else f"In life {number}. {why}"
 

@@ -80,7 +80,8 @@ def _run(function, case, group):
     rank, last = dist.get_rank(group), case.stages - 1
     right_inputs, losses, gradients = case.serial(rank)  # before the learner's code has the tensors
     memories = case.memories(rank)
-    stage = Watched(copy.deepcopy(case.network[rank]), rank > 0, right_inputs, memories)
+    may_hold = min(case.count, case.stages - rank) if case.schedule == "1f1b" else case.count
+    stage = Watched(copy.deepcopy(case.network[rank]), rank > 0, right_inputs, may_hold, memories)
     before = 0.5 if case.schedule == "odd" else None  # gradients that were there already
     for parameter in stage.parameters() if before else ():
         parameter.grad = torch.full_like(parameter, before)
@@ -97,13 +98,12 @@ def _run(function, case, group):
     shares = [n / sum(case.rows) for n in case.rows]
     right = sum(share * one for share, one in zip(shares, losses))
     itemsize, sums = 8, sum(case.rows)
-    alive = 1 if case.schedule != "1f1b" else min(case.count, case.stages - rank)
     return {"rank": dist.get_rank(), "stage": rank, "schedule": case.schedule, "loss": loss, "loss has a graph": graph, "right loss": right if rank == last else None,
             "wrong losses": {"loss summed": sum(losses), "loss mean": sum(losses) / case.count, "loss last": losses[-1]},
             "gradients": list(_gradients(stage, gradients, shares, before or 0.0)), "sent": [ledger.messages_sent, ledger.bytes_sent],
             "right sent": [case.count * ((rank < last) + (rank > 0)),
                            itemsize * sums * (case.widths[rank + 1] * (rank < last) + case.widths[rank] * (rank > 0))],
-            "held": stage.held, "held back": stage.held_back, "made": stage.made, "may hold": alive, **_touched(case, lent),
+            "held": stage.held, "held back": stage.held_back, "made": stage.made, "may hold": may_hold, **_touched(case, lent),
             "bytes": [memories.excess, memories.needed] if memories else [0, 0]}
 
 

@@ -18,14 +18,15 @@ class Watched(nn.Module):
 
     `held`: of earlier ones, when a forward begins: the last backward may have left its names. `held_back`: of all, when a backward
     begins, which no names need outlive. A stage that is computed once more in backward sees the same micro-batch again.
-    `right_inputs`: what comes in, by which a micro-batch is known. `memories`: counts bytes, too, if it is given.
+    `right_inputs`: what comes in, by which a micro-batch is known. `may_hold`: more than so many are counted once more, since a
+    thread of gloo may need a moment to release a tensor. `memories`: counts bytes, too, if it is given.
     """
 
-    def __init__(self, module, receives, right_inputs, memories=None):
+    def __init__(self, module, receives, right_inputs, may_hold, memories=None):
         super().__init__()
         self.module, self.receives, self.held, self.held_back = module, receives, 0, 0
-        self._right_inputs, self._memories, self._made = right_inputs, memories, {}
-        self._inputs, self._outputs, self._begun = [], [], set()
+        self._right_inputs, self._may_hold, self._memories, self._made = right_inputs, may_hold, memories, {}
+        self._inputs, self._outputs, self._begun, self._waits = [], [], set(), True
 
     @property
     def made(self):
@@ -34,7 +35,7 @@ class Watched(nn.Module):
 
     def forward(self, x):
         which = self._which(x)
-        self.held = max(self.held, len(self._there() - {which}))
+        self.held = max(self.held, self._count(besides={which}))
         self._inputs += [(weakref.ref(x), which)] if self.receives else []
         y = self.module(x)
         self._made[which] = y.numel()
@@ -51,10 +52,19 @@ class Watched(nn.Module):
         return f"unknown {len(self._made)}"
 
     def _backward_begins(self, which):
-        self.held_back = max(self.held_back, len(self._there()))
+        self.held_back = max(self.held_back, self._count())
         if self._memories:
             self._memories.look(len(self._made.keys() - self._begun), self.module)
         self._begun.add(which)
+
+    def _count(self, besides=frozenset()):
+        """Of how many micro-batches something is still there; waits once, if there are too many."""
+        deadline = time.monotonic() + LETTING_GO_S
+        while (count := len(self._there() - besides)) > self._may_hold and self._waits:
+            gc.collect()
+            time.sleep(0.01)
+            self._waits = time.monotonic() < deadline
+        return count
 
     def _there(self):
         kinds = [{which for one, which in refs if one() is not None} for refs in (self._inputs, self._outputs)]

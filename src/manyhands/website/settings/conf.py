@@ -21,6 +21,7 @@ html_title = "manyhands"
 html_static_path = ["static"]
 html_extra_path = ["extra"]
 html_css_files = ["course.css"]
+html_js_files = ["show_found_words.js"]
 html_favicon = "static/hands.svg"
 html_copy_source, html_sourcelink_suffix, html_show_sourcelink = True, "", True
 templates_path = ["templates"]
