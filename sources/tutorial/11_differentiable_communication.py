@@ -704,6 +704,9 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # the gate, because the choice itself has none. A real router needs two more things. The first is a *capacity*, which limits the number of tokens that an expert
 # accepts from a batch (Lepikhin et al. 2020). The second is a term in the loss that balances the load, because otherwise the router soon sends everything to a
 # few experts (Shazeer et al. 2017).
+#
+# With $k$ experts for each token, $T$ tokens of $h$ numbers put $4 T k h$ numbers into all-to-alls, because each copy of a token travels there and back, and so
+# does its gradient. Only what stays on its rank is not sent. On many ranks these calls can be the bottleneck, and unit 14 names a schedule that hides them.
 # </details>
 #
 # ## Summary

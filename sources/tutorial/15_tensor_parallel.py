@@ -330,7 +330,8 @@ settle("15-places", in_part)
 #
 # PyTorch has both functions with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and
 # `reduce_scatter_tensor_autograd`). gloo builds its reduce-scatter from a whole all-reduce and sends more, whereas NCCL does not. Our version keeps what it has
-# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers once more.
+# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers once more. If a block is recomputed in backward, the two
+# all-reduces of its forward pass happen once more, so there are six instead of four.
 # </details>
 
 # %% [markdown]

@@ -87,6 +87,14 @@ def test_overlapped_gradients_are_the_finish_of_unit_05():
         assert step(SLOW, [BLOCK] * 5, Way(6, bucket_bytes=bucket)).seconds == pytest.approx(want)
 
 
+def test_a_border_carries_what_leaves_its_last_layer():
+    """Three layers on two stages, where 20 kB, 5 kB and 80 kB leave a layer: two of the layers on the first stage, 5 kB are sent."""
+    layers = [Layer(4e4, 0.01, 0.02, activation_bytes) for activation_bytes in (2e4, 5e3, 8e4)]
+    layers[2] = layers[2]._replace(forward_s=0.02, backward_s=0.04)
+    computed, sent = 2 * 0.03 + 0.06, 2 * (1e-3 + 5e3 / 1e6)  # an activation, and its gradient
+    assert step(SLOW, layers, Way(1, stages=2)).seconds == pytest.approx(computed + sent)
+
+
 def test_one_late_replica_makes_all_late():
     slow = np.ones((1, 64, 1))
     slow[0, 5] = 1.5
