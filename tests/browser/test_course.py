@@ -6,7 +6,7 @@ import time
 
 import nbformat
 import pytest
-from lab_page import GRAPH, Notebook, follow, open_start
+from lab_page import GRAPH, RUN_MS, Notebook, follow, open_start
 from running_course import ROOT, Course, copy_course, left_over
 
 LAB = "work/06_ddp/06_ddp.ipynb"
@@ -107,6 +107,19 @@ def answers(unit):
 def first_definition(source):
     """`def average(` of an answer, or the beginning of a text: its stub has the same."""
     return re.search(r'(def|class) \w+\(|^\w+ = r?"""', source, re.MULTILINE)[0]
+
+
+def test_a_notebook_of_yesterday_says_what_to_run_and_runs_it(course, page, screenshots):
+    open_start(page, course.address())
+    lab = follow(page, "04", "your lab")
+    stub = lab.cell("def tree_broadcast(")
+    lab.run(stub)
+    assert "This kernel has no cluster yet" in lab.shown(stub)
+    lab.show(stub, screenshots / "04_new_kernel.png")
+    stub.locator("button.manyhands-run-above").click()
+    stub.get_by_role("group", name="new kernel").wait_for(state="detached", timeout=RUN_MS)
+    lab.wait()
+    assert "cluster" not in lab.shown(stub) and "ranks" in lab.shown(lab.cell("cluster = Cluster("))
 
 
 @pytest.fixture(scope="module")

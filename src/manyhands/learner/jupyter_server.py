@@ -51,6 +51,15 @@ def environment(root):
     }
 
 
+def put_settings(root):
+    """Copy what JupyterLab and IPython look for in one place only: the style, and what a new kernel runs first."""
+    state = state_folder(root)
+    for name, target in (("custom.css", state / "config" / "custom" / "custom.css"),
+                         ("startup.py", state / "ipython" / "profile_default" / "startup" / "00-manyhands.py")):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(SETTINGS / name, target)
+
+
 def command(root, page, arguments):
     """The server's command line; the user's `arguments` come last and win."""
     ours = [
@@ -99,9 +108,7 @@ class Server:
         if _LIBC:
             _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         call, env, root = self._call
-        style = self.state / "config" / "custom" / "custom.css"  # the one place where JupyterLab looks for it
-        style.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(SETTINGS / "custom.css", style)
+        put_settings(root)
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 call, env=env, cwd=root, stdin=subprocess.DEVNULL, stdout=log, stderr=log,

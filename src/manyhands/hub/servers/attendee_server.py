@@ -7,7 +7,6 @@ As a job on a cluster's node it has the node's network: there it opens its own p
 
 import json
 import os
-import shutil
 import socket
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -61,9 +60,7 @@ def prepare(root, course):
     for_instructors.link(root)
     make_ready(root, fetched=start_page.released())
     sign_course(root, jupyter_server.state_folder(root) / "data")
-    style = jupyter_server.state_folder(root) / "config" / "custom" / "custom.css"
-    style.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(jupyter_server.SETTINGS / "custom.css", style)
+    jupyter_server.put_settings(root)
 
 
 def settings(root):

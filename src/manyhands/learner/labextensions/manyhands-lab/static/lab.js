@@ -3,12 +3,14 @@
 // And lets the page's table of units fit beside the file browser on a small screen.
 // And has a document that was changed while it was being saved stay marked as unsaved, and its saves follow each other:
 // JupyterLab takes it for saved (jupyterlab#17365), and of two saves at once it says that the file has changed on disk.
+// And has the button of `manyhands.learner.fresh_kernel` run the cells above its cell, and then the cell.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
 (() => {
   const EVERY_MS = 1000;
   const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon :is(th, td) { padding-inline: 0.2em; } }";
+  const RUN_ABOVE = "manyhands-run-above", SEEN = `button.${RUN_ABOVE} { display: inline-block !important; }`;
   const careful = new WeakSet();  // the documents whose saves are seen to here
   let busy = false;
 
@@ -65,6 +67,12 @@
     }
   }
 
+  async function runAbove(app, event) {  // the click has made its cell the active one
+    if (!event.target.closest?.(`button.${RUN_ABOVE}`)) return;
+    await app.commands.execute("notebook:run-all-above");
+    await app.commands.execute("notebook:run-cell");
+  }
+
   function often(app) {
     words();
     seeToSaves(app);
@@ -72,7 +80,8 @@
   }
 
   function activate(app) {
-    document.head.append(Object.assign(document.createElement("style"), {textContent: NARROW}));
+    document.head.append(Object.assign(document.createElement("style"), {textContent: NARROW + SEEN}));
+    document.addEventListener("click", event => runAbove(app, event));
     setInterval(often, EVERY_MS, app);
   }
 
