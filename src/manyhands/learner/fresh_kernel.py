@@ -1,4 +1,4 @@
-"""What a notebook says in a new kernel. The next morning, its outputs are still on the page, but its variables are gone.
+"""What a notebook says in a new kernel. The next morning its outputs are still on the page, but its variables are gone.
 
 `%%px` and a name of a set-up cell then fail with an error that does not help. Instead, the cell shows a card with the
 remedy, and a button where JupyterLab has our extension (`labextensions/manyhands-lab`). A start-up file of the course's
