@@ -163,3 +163,23 @@ def test_lab_after_solving(course, lab, screenshots):
     renewed = lab.page.locator(".jp-MarkdownViewer tr", has_text="DistributedDataParallel")
     renewed.get_by_text(re.compile(r"(\d+)\sof\s\1\s*seen\sgreen")).wait_for(timeout=20_000)  # without a reload
     lab.page.screenshot(path=screenshots / "start_here_seen.png")
+
+
+def test_the_next_morning_the_tabs_are_open_again(tmp_path, page, screenshots):
+    clone = copy_course(tmp_path / "clone")
+    evening = Course(clone)
+    open_start(page, evening.address())
+    follow(page, "04", "tutorial")
+    saved = clone / "work/.manyhands/jupyter/workspaces"
+    deadline = time.monotonic() + 30
+    while not any("04_collectives_tutorial" in path.read_text() for path in saved.glob("*")):
+        assert time.monotonic() < deadline, "JupyterLab saves which tabs are open"
+        page.wait_for_timeout(200)
+    evening.stop()
+    morning = Course(clone)
+    open_start(page, morning.address())
+    page.locator(".lm-TabBar-tabLabel", has_text="04_collectives_tutorial.ipynb").wait_for()
+    page.screenshot(path=screenshots / "next_morning.png")
+    assert page.locator(".lm-TabBar-tab.lm-mod-current", has_text="Start_Here.md").count() == 1
+    morning.stop()
+    assert left_over(clone) == []

@@ -73,12 +73,22 @@ def _serve_once(root, arguments, lock):
         print(f"The course is open already, at\n\n    {lock.read().strip() or '(it is still starting)'}\n\n"
               "To start it anew, stop it first: press Ctrl-C twice where it was started.")
         return 0
+    port = _last_port(lock)
     lock.truncate(0)
-    return _serve(root, arguments, lock)
+    return _serve(root, arguments, lock, port)
 
 
-def _serve(root, arguments, lock):
-    server = Server(root, f"work/{start_page.NAME}", arguments)
+def _last_port(lock):
+    """The port of the last start, whose address the file still has; 0 if there was none."""
+    lock.seek(0)
+    try:
+        return urlsplit(lock.read().strip()).port or 0
+    except ValueError:
+        return 0
+
+
+def _serve(root, arguments, lock, port):
+    server = Server(root, f"work/{start_page.NAME}", arguments, port)
     stop = _Stop(server)
     print("Starting JupyterLab ...", flush=True)
     sign_course(root, state_folder(root) / "data")

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -60,11 +61,18 @@ def put_settings(root):
         shutil.copyfile(SETTINGS / name, target)
 
 
-def command(root, page, arguments):
-    """The server's command line; the user's `arguments` come last and win."""
+def first_page(root, page):
+    """The address on the server at which JupyterLab opens: with `page` in front, next to the tabs that were open before."""
+    before = any((state_folder(root) / "workspaces").glob("*.jupyterlab-workspace"))
+    return f"/lab/tree/{page}" if before else f"/lab/tree/{page}?reset"
+
+
+def command(root, page, arguments, port=0):
+    """The server's command line; the user's `arguments` come last and win. It takes `port` again if that is free, so
+    that a tab of the browser that is still open finds it."""
     ours = [
         f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{page}?reset",
+        f"--LabApp.default_url={first_page(root, page)}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
         f"--LabApp.extra_labextensions_path={EXTENSIONS}",
@@ -72,12 +80,22 @@ def command(root, page, arguments):
         f"--ServerApp.terminado_settings={{'shell_command': [{os.environ.get('SHELL') or 'sh'!r}]}}",
     ]
     if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):  # given twice it would be refused
-        ours.append("--ServerApp.port=0")
+        ours.append(f"--ServerApp.port={port if _is_free(port) else 0}")
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
     if not can_open_browser():
         ours.append("--ServerApp.open_browser=False")
     return [sys.executable, "-m", "jupyterlab", *ours, *arguments]
+
+
+def _is_free(port):
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def can_open_browser():
@@ -90,10 +108,10 @@ def can_open_browser():
 class Server:
     """One JupyterLab. `start()` returns its address, `wait()` ends with it."""
 
-    def __init__(self, root, page, arguments):
+    def __init__(self, root, page, arguments, port=0):
         self.state = state_folder(root)
         self.log = self.state / "lab.log"
-        self._call = command(root, page, arguments), environment(root), root
+        self._call = command(root, page, arguments, port), environment(root), root
         self.process = self.status = None
 
     def start(self):

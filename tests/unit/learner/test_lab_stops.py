@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -13,6 +14,7 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -194,6 +196,21 @@ def test_started_twice_it_names_the_first_address(clone):
     assert (second.wait(10), named) == (0, address)
     process.terminate()
     process.wait(45)
+
+
+def test_started_again_it_takes_the_same_port_if_that_is_free(clone):
+    ports = []
+    for _ in range(2):
+        process, address = start(clone)
+        ports.append(urlsplit(address).port)
+        process.terminate()
+        assert process.wait(45) == 0
+    with socket.create_server(("127.0.0.1", ports[0])):
+        process, address = start(clone)
+        ports.append(urlsplit(address).port)
+        process.terminate()
+        assert process.wait(45) == 0
+    assert ports[0] == ports[1] != ports[2]
 
 
 def test_options_reach_jupyterlab_and_a_wrong_one_is_told(clone):

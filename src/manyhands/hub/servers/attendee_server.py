@@ -66,11 +66,11 @@ def prepare(root, course):
 def settings(root):
     """Command line options of the server."""
     from manyhands.learner import start_page
-    from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS
+    from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, first_page
 
     return [
         f"--ServerApp.root_dir={root}",
-        f"--ServerApp.default_url=/lab/tree/work/{start_page.NAME}?reset",
+        f"--ServerApp.default_url={first_page(root, f'work/{start_page.NAME}')}",
         f"--LabApp.app_settings_dir={SETTINGS}",
         "--LabApp.custom_css=True",
         f"--LabApp.extra_labextensions_path={EXTENSIONS}",
