@@ -62,7 +62,7 @@ def put_settings(root):
 
 
 def first_page(root, page):
-    """The address on the server at which JupyterLab opens: with `page` in front, next to the tabs that were open before."""
+    """Where on the server JupyterLab opens: `page` is in front, next to the tabs that were open before."""
     before = any((state_folder(root) / "workspaces").glob("*.jupyterlab-workspace"))
     return f"/lab/tree/{page}" if before else f"/lab/tree/{page}?reset"
 
