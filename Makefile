@@ -18,12 +18,24 @@ RUN_WITH_SITE = $(RUN) --with requirements-site.txt
 
 .PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers test-oldest test-wheel bench doctor clean python3
 
+##@ Learners
 help:               ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r command text; do printf '  %-21s %s\n' "$$command" "$$text"; done
+	@awk -F ':[^#]*## ' '/^##@/ {printf "%s%s:\n", gap, substr($$0, 5); gap = "\n"} /^[a-z-]+:[^#]*## / {printf "  make %-17s%s\n", $$1, $$2}' \
+	  $(firstword $(MAKEFILE_LIST))
 
 lab: python3        ## open the course in JupyterLab
 	$(RUN) manyhands lab $(ARGS)
 
+doctor: python3     ## what this machine can do
+	$(RUN) manyhands doctor $(ARGS)
+
+setup: python3      ## make or mend the environment, nothing else
+	@$(BOOTSTRAP) setup
+
+offline: python3    ## all that the set-up fetches, in one folder, for a machine without a network
+	@$(BOOTSTRAP) offline
+
+##@ Maintainers
 test: export MANYHANDS_UNCHANGED ?= skip
 test: python3       ## every test; of the mutants those that have not passed yet as they are now (MANYHANDS_UNCHANGED=run: all)
 	$(RUN_WITH_SITE) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -32,12 +44,6 @@ test-quick: python3 ## the unit tests, the drift test, one lab and one notebook:
 	$(RUN) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
 	  "tests/labs/test_labs.py::test_solution_gets_full_marks[06_ddp]" \
 	  "tests/notebooks/test_notebooks.py::test_every_output_is_as_stored[notebooks/00_preflight.ipynb]" $(ARGS)
-
-setup: python3      ## make or mend the environment, nothing else
-	@$(BOOTSTRAP) setup
-
-offline: python3    ## all that the set-up fetches, in one folder, for a machine without a network
-	@$(BOOTSTRAP) offline
 
 build: python3      ## sources -> notebooks, solutions, labs
 	$(RUN) manyhands build $(NB) $(ARGS)
@@ -70,9 +76,6 @@ test-gpu: python3   ## the tests that need a GPU
 
 bench: python3      ## the figures of docs/BENCHMARKS.md
 	$(RUN) benchmarks $(ARGS)
-
-doctor: python3     ## what this machine can do
-	$(RUN) manyhands doctor $(ARGS)
 
 clean:              ## remove the environment and what tests left; work/, attendees' homes (.manyhands/hub) and the cached Horovod wheel stay
 	rm -rf .venv .pytest_cache build
