@@ -1,7 +1,7 @@
 """The second half adds, like the first.
 
 fails: all-gather/values
-shows: An all-gather adds nothing up
+shows: because an all-gather adds nothing up
 points: 16
 runs: all-gather
 """

@@ -1,7 +1,7 @@
 """Each round sends the rank's own chunk again.
 
 fails: all-gather/values
-shows: pass on what came in the round before
+shows: pass on what arrived in the round before
 points: 16
 runs: all-gather
 """

@@ -1,7 +1,7 @@
 """Rank 0 sends first, the others receive first.
 
 fails: all-gather/ring
-shows: a rank waits for what comes before it sends
+shows: because a rank receives before it sends
 points: 16
 runs: all-gather
 """

@@ -1,7 +1,7 @@
 """What isend returns is kept until the next round, and nobody waits for it.
 
 fails: all-gather/values, all-gather/ring
-shows: a message whose work has been dropped may never leave
+shows: a message whose work handle has been dropped may never leave
 shows: began to send with isend, and did not wait for
 points: 15
 runs: all-gather

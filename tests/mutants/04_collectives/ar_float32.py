@@ -2,7 +2,7 @@
 
 fails: all-reduce/values, all-reduce/bytes
 shows: rounded to float32 on its way
-shows: Fewer bytes than a ring
+shows: These are fewer bytes than
 points: 14
 """
 # %% grade_id="all-reduce"

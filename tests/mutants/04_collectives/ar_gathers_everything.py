@@ -1,8 +1,8 @@
 """Right values by the wrong algorithm: everyone gets every x whole, and sums.
 
 fails: all-reduce/bytes, all-reduce/ring
-shows: this gathers everything, then sums
-shows: a rank sends to the next rank only
+shows: gathers everything, then sums
+shows: a rank sends only to the next rank
 points: 15
 """
 # %% grade_id="all-reduce"

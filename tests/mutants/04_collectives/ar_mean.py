@@ -1,7 +1,7 @@
 """The mean in place of the sum.
 
 fails: all-reduce/values
-shows: An all-reduce gives the sum; who wants a mean divides afterwards
+shows: so divide afterwards if you want a mean
 points: 15
 """
 # %% grade_id="all-reduce"

@@ -1,7 +1,7 @@
 """The sum is returned, and x is what it was.
 
 fails: all-reduce/values
-shows: The sum belongs into x itself
+shows: the sum must be written into x itself
 points: 15
 """
 # %% grade_id="all-reduce"

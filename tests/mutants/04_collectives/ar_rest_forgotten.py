@@ -1,7 +1,7 @@
 """p chunks of n // p numbers: the rest is nobody's.
 
 fails: all-reduce/values, all-reduce/bytes
-shows: each leave a rest
+shows: each leave a remainder
 points: 14
 """
 # %% grade_id="all-reduce"

@@ -1,7 +1,7 @@
 """The sum is made at rank 0, which sends it to all.
 
 fails: all-reduce/bytes, all-reduce/ring
-shows: The sum goes through one place
+shows: The sum seems to go through one place
 points: 15
 """
 # %% grade_id="all-reduce"

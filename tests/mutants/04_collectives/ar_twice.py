@@ -1,9 +1,9 @@
 """The first half runs a second time on what is summed already.
 
 fails: all-reduce/values, all-reduce/bytes, all-reduce/ring
-shows: what was summed already was summed again
-shows: More bytes than a ring
-shows: More messages than rounds
+shows: what had already been summed was summed again
+shows: more bytes than in a ring
+shows: more messages than rounds
 points: 13
 """
 # %% grade_id="all-reduce"

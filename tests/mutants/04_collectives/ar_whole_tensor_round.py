@@ -1,8 +1,8 @@
 """A ring, but the whole tensor goes round it.
 
 fails: all-reduce/bytes, all-reduce/ring
-shows: this gathers everything, then sums
-shows: Fewer messages than rounds
+shows: gathers everything, then sums
+shows: fewer messages than rounds
 points: 15
 """
 # %% grade_id="all-reduce"

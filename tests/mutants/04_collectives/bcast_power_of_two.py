@@ -2,7 +2,7 @@
 
 fails: broadcast/values, broadcast/once, broadcast/tree
 shows: still has its own numbers
-shows: has every rank got x?
+shows: Has every rank got x?
 points: 14
 """
 # %% grade_id="broadcast"

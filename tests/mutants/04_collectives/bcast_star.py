@@ -1,7 +1,7 @@
 """The root sends to everyone itself.
 
 fails: broadcast/tree
-shows: In a tree, whoever has x helps to send
+shows: In a tree, every rank that has x helps to send
 points: 16
 """
 # %% grade_id="broadcast"

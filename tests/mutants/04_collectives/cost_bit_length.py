@@ -1,7 +1,7 @@
 """Takes p.bit_length() for log2 p, rounded up: a round too many where p is a power of two.
 
 fails: cost/bytes, cost/rounds
-shows: a message too many
+shows: one message too many
 shows: not p.bit_length()
 points: 15
 """

@@ -1,7 +1,7 @@
 """log2 p rounded down.
 
 fails: cost/rounds
-shows: log2 p is rounded up
+shows: log2 p must be rounded up
 points: 16
 """
 # %% grade_id="cost"

@@ -1,7 +1,7 @@
 """Partners are looked for by the ranks of the world.
 
 fails: halving/values, halving/bytes
-shows: Partners are counted inside the group
+shows: partners are counted inside the group
 points: 14
 """
 # %% grade_id="halving"

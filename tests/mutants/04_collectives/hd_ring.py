@@ -1,7 +1,7 @@
 """The ring of exercise 4 in its place.
 
 fails: halving/bytes
-shows: in another number of rounds
+shows: but the number of rounds is not
 points: 16
 """
 # %% grade_id="halving"

@@ -1,7 +1,7 @@
 """Only the bytes are mended: from the second round on, two partners keep the same half, and each adds what belongs elsewhere.
 
 fails: halving/values
-shows: The values are wrong on a group of 4 ranks
+shows: The values are wrong in a group of 4 ranks
 points: 15
 """
 # %% grade_id="halving"

@@ -2,7 +2,7 @@
 
 fails: halving/values, halving/bytes
 shows: Two partners have kept the *same* half
-shows: Half as many bytes again
+shows: half as many bytes again
 points: 14
 """
 # %% grade_id="halving"

@@ -1,7 +1,7 @@
 """send before recv on every rank: a deadlock.
 
 fails: reduce-scatter/values, reduce-scatter/ring
-shows: If every rank first sends and then receives, nobody receives
+shows: If every rank first sends and then receives, no rank receives
 points: 14
 runs: reduce-scatter
 """

@@ -1,7 +1,7 @@
 """Every chunk goes directly to its owner: right, as few bytes, but no ring.
 
 fails: reduce-scatter/ring
-shows: a rank sends to the next rank only
+shows: a rank sends only to the next rank
 points: 16
 runs: reduce-scatter
 """

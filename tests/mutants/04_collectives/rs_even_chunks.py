@@ -1,7 +1,7 @@
 """Room is made for the chunk that goes, and another one comes.
 
 fails: reduce-scatter/values, reduce-scatter/ring
-shows: make room for the chunk that comes
+shows: make room for the chunk that arrives
 points: 14
 runs: reduce-scatter
 """

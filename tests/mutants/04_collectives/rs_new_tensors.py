@@ -1,7 +1,7 @@
 """The sums are new tensors in the list; the memory that was cut stays as it was.
 
 fails: reduce-scatter/values
-shows: do not put a new tensor in its place
+shows: instead of putting a new tensor into the list
 points: 15
 runs: reduce-scatter
 """

@@ -1,7 +1,7 @@
 """As in the tutorial: rank r ends with chunk r + 1.
 
 fails: reduce-scatter/values
-shows: every chunk number is off by the same
+shows: as if every chunk number were off by the same
 points: 15
 runs: reduce-scatter
 """

@@ -1,7 +1,7 @@
 """p rounds in place of p - 1.
 
 fails: reduce-scatter/ring
-shows: More messages than rounds: a ring of 5 ranks needs p - 1
+shows: more messages than rounds, since a ring of 5 ranks needs p - 1
 points: 16
 runs: reduce-scatter
 """

@@ -1,7 +1,7 @@
 """The work of a sending is kept until the next round, and nobody waits for it.
 
 fails: reduce-scatter/values, reduce-scatter/ring
-shows: a message whose work has been dropped may never leave
+shows: a message whose work handle has been dropped may never leave
 shows: began to send with isend, and did not wait for
 points: 14
 runs: reduce-scatter

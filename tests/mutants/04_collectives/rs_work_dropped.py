@@ -1,7 +1,7 @@
 """What isend returns is thrown away: nothing keeps the message, and it never leaves.
 
 fails: reduce-scatter/values, reduce-scatter/ring, all-reduce/values, all-reduce/bytes, all-reduce/ring
-shows: a message whose work has been dropped may never leave
+shows: a message whose work handle has been dropped may never leave
 shows: began to send with isend, and did not wait for
 points: 10
 """

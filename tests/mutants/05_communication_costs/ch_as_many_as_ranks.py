@@ -1,7 +1,7 @@
 """As many pieces as ranks, as in a ring.
 
 fails: chain/pieces
-shows: Try several numbers with chain_s
+shows: so try several numbers with chain_s
 points: 15
 """
 # %% grade_id="chain"

@@ -1,7 +1,7 @@
 """The all-gather has the rounds of an all-reduce.
 
 fails: chain/gather
-shows: An all-gather is its second half only
+shows: but an all-gather is its second half only
 points: 16
 """
 # %% grade_id="chain"

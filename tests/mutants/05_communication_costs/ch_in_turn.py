@@ -1,7 +1,7 @@
 """Each rank waits for the whole tensor before it passes anything on.
 
 fails: chain/chain
-shows: A rank passes a part on while it receives the next one
+shows: a rank passes a part on while it receives the next one
 points: 16
 """
 # %% grade_id="chain"

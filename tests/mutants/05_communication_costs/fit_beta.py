@@ -1,7 +1,7 @@
 """Seconds per byte in place of bytes per second.
 
 fails: fit/bandwidth
-shows: Asked for is its reciprocal
+shows: Return the reciprocal instead
 points: 16
 """
 # %% grade_id="fit"

@@ -1,7 +1,7 @@
 """The first time of each size.
 
 fails: fit/latency, fit/bandwidth
-shows: Use what they do not move
+shows: Use a value that they do not move
 points: 15
 runs: fit
 """

@@ -1,7 +1,7 @@
 """The largest message by its time, with the latency in it.
 
 fails: fit/bandwidth
-shows: The latency is a part of that time
+shows: the latency is a part of that time
 points: 16
 """
 # %% grade_id="fit"

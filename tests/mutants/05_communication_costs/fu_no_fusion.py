@@ -1,7 +1,7 @@
 """Each gradient by itself: it leaves as early as possible.
 
 fails: fusion/best
-shows: A message for each gradient
+shows: With a message for each gradient
 points: 15
 """
 # %% grade_id="fusion"

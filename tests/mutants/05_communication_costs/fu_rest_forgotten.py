@@ -1,7 +1,7 @@
 """The last bucket is not full, and is never sent.
 
 fails: fusion/finish, fusion/best
-shows: It must be sent all the same
+shows: it must be sent all the same
 points: 13
 """
 # %% grade_id="fusion"

@@ -1,7 +1,7 @@
 """Leaves out 5 % at each end, whatever the level.
 
 fails: interval/width
-shows: too wide for its level: 50% in the middle
+shows: It must hold the middle 50%
 points: 16
 """
 # %% grade_id="interval"

@@ -1,7 +1,7 @@
 """The low ends of both, then the high ends of both.
 
 fails: interval/covers, interval/width
-shows: Turned over
+shows: The pairs are transposed
 points: 15
 """
 # %% grade_id="interval"

@@ -2,7 +2,7 @@
 
 fails: ping-pong/messages, ping-pong/times
 shows: Rank 0 plays with `peer`
-shows: Per round: read it, send, receive
+shows: In each round, read it, send, receive
 points: 14
 """
 # %% grade_id="ping-pong"

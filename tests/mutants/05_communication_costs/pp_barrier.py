@@ -1,7 +1,7 @@
 """A barrier in every round, before the clock is read.
 
 fails: ping-pong/messages
-shows: Only send and recv belong into a ping-pong
+shows: Only send and recv belong in a ping-pong
 points: 16
 """
 # %% grade_id="ping-pong"

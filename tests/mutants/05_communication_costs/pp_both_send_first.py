@@ -1,7 +1,7 @@
 """Rank 0 and its peer both send first.
 
 fails: ping-pong/messages, ping-pong/times
-shows: Rank 0 sends first and then receives
+shows: Rank 0 must first send and then receive
 points: 14
 """
 # %% grade_id="ping-pong"

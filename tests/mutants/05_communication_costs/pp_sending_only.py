@@ -1,7 +1,7 @@
 """Only the sending is timed.
 
 fails: ping-pong/times
-shows: The clock was read before the answer had come
+shows: The clock was read before the answer had arrived
 points: 15
 """
 # %% grade_id="ping-pong"

@@ -1,7 +1,7 @@
 """A search by halving, as if there were no gaps.
 
 fails: ranks/ranks
-shows: Limit
+shows: With limit
 points: 15
 """
 # %% grade_id="ranks"

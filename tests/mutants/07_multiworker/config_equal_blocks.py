@@ -1,7 +1,7 @@
 """All hosts are taken to have as many processes as the first one.
 
 fails: config/cluster
-shows: stands there twice
+shows: appears twice
 points: 14
 runs: config
 """

@@ -1,7 +1,7 @@
 """The index is text.
 
 fails: config/task
-shows: The index is a number, not text
+shows: The index must be a number, and not text
 points: 15
 """
 # %% grade_id="config"

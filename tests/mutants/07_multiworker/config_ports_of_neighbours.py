@@ -1,7 +1,7 @@
 """The ports start again at a host that has been there before, with another one in between.
 
 fails: config/cluster
-shows: stands there twice
+shows: appears twice
 points: 14
 runs: config
 """

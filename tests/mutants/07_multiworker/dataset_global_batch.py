@@ -1,7 +1,7 @@
 """The global batch on every worker.
 
 fails: dataset/batch
-shows: that is the global batch
+shows: which is the global batch
 points: 15
 """
 # %% grade_id="dataset"

@@ -1,7 +1,7 @@
 """Nothing is mixed: the shares change hands from epoch to epoch, in the stored order.
 
 fails: dataset/order
-shows: The samples come in their stored order
+shows: The samples are in their stored order
 points: 15
 """
 # %% grade_id="dataset"

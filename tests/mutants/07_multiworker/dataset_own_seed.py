@@ -2,7 +2,7 @@
 
 fails: dataset/once
 shows: All need the same seed for that
-shows: samples; more than once: [
+shows: samples, with [
 points: 15
 """
 # %% grade_id="dataset"

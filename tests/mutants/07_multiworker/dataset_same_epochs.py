@@ -1,7 +1,7 @@
 """The order is the same in all epochs.
 
 fails: dataset/order
-shows: seed + epoch gives each epoch its own
+shows: so that each epoch has a different one
 points: 15
 """
 # %% grade_id="dataset"

@@ -1,7 +1,7 @@
 """The share is taken first and then mixed: each worker always has the same samples.
 
 fails: dataset/order
-shows: mix all samples first, then take the share
+shows: shuffle all samples first, and then take the shard
 points: 15
 """
 # %% grade_id="dataset"

@@ -1,7 +1,7 @@
 """The order depends on the epoch only: every run has the same, whatever its seed.
 
 fails: dataset/order
-shows: Another seed gives the same order
+shows: A different seed gives the same order
 points: 15
 """
 # %% grade_id="dataset"

@@ -1,7 +1,7 @@
 """The rate is multiplied by the number of workers, though the global batch is given.
 
 fails: fit/weights
-shows: The rate was multiplied by the number of workers
+shows: The learning rate was multiplied by the number of workers
 points: 15
 """
 # %% grade_id="fit"

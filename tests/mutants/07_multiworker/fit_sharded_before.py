@@ -1,7 +1,7 @@
 """Each worker takes its share of the data before it gives it to fit, which shares it out once more.
 
 fails: fit/steps, fit/weights
-shows: The data was cut twice
+shows: The data was split twice
 points: 14
 """
 # %% grade_id="fit"

@@ -1,7 +1,7 @@
 """The penalty is divided by the global batch with the losses.
 
 fails: loss/decay
-shows: It belongs to no sample
+shows: although it belongs to no sample
 points: 15
 """
 # %% grade_id="loss"

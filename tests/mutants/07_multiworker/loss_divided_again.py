@@ -1,7 +1,7 @@
 """Divided by the global batch, and by the number of workers too.
 
 fails: loss/losses loss/decay
-shows: The losses are 3 times too small
+shows: The losses are too small by a factor of 3
 points: 13
 """
 # %% grade_id="loss"

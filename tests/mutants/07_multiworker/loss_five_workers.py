@@ -1,7 +1,7 @@
 """The penalty is divided by five, as on somebody's cluster.
 
 fails: loss/decay
-shows: is not for you to fix
+shows: Do not fix this number
 points: 15
 """
 # %% grade_id="loss"

@@ -1,7 +1,7 @@
 """Each worker takes the mean over its own shard.
 
 fails: loss/losses loss/decay
-shows: About 3 times too large
+shows: too large by a factor of about 3
 points: 13
 """
 # %% grade_id="loss"

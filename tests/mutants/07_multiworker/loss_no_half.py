@@ -1,7 +1,7 @@
 """The penalty lacks its half.
 
 fails: loss/decay
-shows: The penalty is twice too large
+shows: The penalty is too large by a factor of 2
 points: 15
 """
 # %% grade_id="loss"

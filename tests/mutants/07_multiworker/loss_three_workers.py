@@ -1,7 +1,7 @@
 """The penalty is divided by three, the number of workers here.
 
 fails: loss/decay
-shows: is not for you to fix
+shows: Do not fix this number
 points: 15
 """
 # %% grade_id="loss"

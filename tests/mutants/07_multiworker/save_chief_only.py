@@ -1,7 +1,7 @@
 """Only the chief writes.
 
 fails: save/file save/clean
-shows: If the chief writes alone, it waits for ever
+shows: If the chief writes alone, it waits forever
 points: 14
 """
 # %% grade_id="save"

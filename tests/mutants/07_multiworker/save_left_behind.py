@@ -1,7 +1,7 @@
 """The others' files stay.
 
 fails: save/clean
-shows: what a worker that is not the chief has written is removed
+shows: it must remove what it has written
 points: 15
 """
 # %% grade_id="save"

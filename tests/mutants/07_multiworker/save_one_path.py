@@ -1,7 +1,7 @@
 """All write to one path.
 
 fails: save/file
-shows: two processes in one file
+shows: two processes write to one file
 points: 15
 """
 # %% grade_id="save"

@@ -1,7 +1,7 @@
 """Worker 0 is taken for the chief, whatever the argument says.
 
 fails: save/file
-shows: Who is the chief is said by the argument
+shows: The argument `chief` says which worker is the chief
 points: 15
 """
 # %% grade_id="save"

@@ -1,7 +1,7 @@
 """Files are dealt in blocks of neighbours.
 
 fails: seen/FILE
-shows: Files are dealt like cards
+shows: Files are distributed in turn
 points: 15
 """
 # %% grade_id="seen"

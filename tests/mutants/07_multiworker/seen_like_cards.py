@@ -1,7 +1,7 @@
 """Samples are dealt one by one, as Dataset.shard does.
 
 fails: seen/DATA
-shows: Samples are not dealt one by one
+shows: Samples are not distributed one by one
 points: 15
 """
 # %% grade_id="seen"

@@ -1,7 +1,7 @@
 """OFF is taken for a way to share.
 
 fails: seen/OFF
-shows: With OFF nobody shards
+shows: With OFF, no worker shards
 points: 15
 """
 # %% grade_id="seen"

@@ -113,7 +113,7 @@ def test_a_wrong_all_gather_is_named(p):
 def test_a_number_in_a_look_goes_into_the_text():
     case = {**ranks.case_of((1, 2, 4), 2, "int64", 7), "right": False, "wanted": [], "sample": [], "looks": "of rank 1", "root": 0}
     problem = verdicts.value_problem(case, "broadcast")
-    assert problem["rank"] == 4 and "the numbers of rank 1 of the group; the root is 0" in problem["mistake"]
+    assert problem["rank"] == 4 and "the numbers of rank 1 of the group, although the root is 0" in problem["mistake"]
     assert "Only 2 of 3 ranks" in verdicts.value_problem({**case, "looks": "2 of them"}, "reduce-scatter")["mistake"]
 
 
@@ -135,7 +135,7 @@ def says(problem, text):
 @pytest.mark.parametrize("p", [5, 3])
 @pytest.mark.parametrize("factor, text", [
     (lambda p: [2 * 240 * (p - 1) // p] * p, None), (lambda p: [240 * (p - 1)] * p, "gathers everything"),
-    (lambda p: [240 * (p - 1)] + [240] * (p - 1), "through one place"), (lambda p: [0] * p, "Fewer bytes"), (lambda p: [9999 * p] * p, "More bytes")])
+    (lambda p: [240 * (p - 1)] + [240] * (p - 1), "through one place"), (lambda p: [0] * p, "fewer bytes"), (lambda p: [9999 * p] * p, "more bytes")])
 def test_bytes_of_an_all_reduce(p, factor, text):
     call = seen(p, 2 * (p - 1), factor(p))
     assert says(verdicts.bytes_problem(call, 2), text)
@@ -144,8 +144,8 @@ def test_bytes_of_an_all_reduce(p, factor, text):
 
 
 @pytest.mark.parametrize("messages, peers, library, text", [
-    (8, None, [], None), (4, None, [], "Fewer messages than rounds"), (9, None, [], "More messages than rounds"),
-    (8, [[1, 2]] * 5, [], "next rank only"), (8, None, ["allreduce"], "The allreduce of torch.distributed")])
+    (8, None, [], None), (4, None, [], "fewer messages than rounds"), (9, None, [], "more messages than rounds"),
+    (8, [[1, 2]] * 5, [], "only to the next rank"), (8, None, ["allreduce"], "The allreduce of torch.distributed")])
 def test_messages_of_a_ring(messages, peers, library, text):
     call = seen(5, messages, 384, peers=peers, library=library)
     assert says(verdicts.ring_problem(call, 2), text)
@@ -176,13 +176,13 @@ def test_a_tree_is_told_from_a_star_and_a_chain(messages, rounds, text):
 
 
 def test_who_sends_nothing_has_no_tree():
-    assert says(verdicts.tree_problem(seen(5, 0, 0)), "has every rank got x?")
+    assert says(verdicts.tree_problem(seen(5, 0, 0)), "Has every rank got x?")
     assert verdicts.tree_evidence(seen(5, 0, 0)) != verdicts.tree_evidence(seen(5, [3, 1, 0, 0, 0], [720, 240, 0, 0, 0], rounds=3))
 
 
 def test_everyone_gets_x_once():
     assert says(verdicts.once_problem(seen(3, [2, 1, 0], [480, 240, 0])), "need not get it again")
-    assert says(verdicts.once_problem(seen(3, [1, 0, 0], [240, 0, 0])), "has every rank got x?")
+    assert says(verdicts.once_problem(seen(3, [1, 0, 0], [240, 0, 0])), "Has every rank got x?")
     assert says(verdicts.once_problem(seen(3, [1, 1, 0], [240, 120, 0])), "whole tensor")
 
 
@@ -191,9 +191,9 @@ def test_everyone_gets_x_once():
 @pytest.mark.parametrize("what, way, got, text", [
     ("bytes", "ring", 384, None), ("bytes", "ring", 2 * 4 / 5 * 240, None), ("bytes", "ring", 480, "does not send all its chunks"), ("bytes", "ring", 192, "one half only"),
     ("bytes", "ring", 1920, "all ranks send together"), ("bytes", "star", 1200, "does not send to itself"), ("bytes", "tree", 480, "rounded up"),
-    ("bytes", "tree", 240, "in each round of the broadcast"), ("bytes", "tree", 1440, "twice what was measured"), ("bytes", "gather", "many", "another number"),
+    ("bytes", "tree", 240, "in each round of the broadcast"), ("bytes", "tree", 1440, "twice what the busiest rank sends"), ("bytes", "gather", "many", "different number"),
     ("rounds", "ring", 8, None), ("rounds", "ring", 4, "two halves"), ("rounds", "broadcast", 2, "rounded up"), ("rounds", "broadcast", 2.32, "whole numbers"),
-    ("rounds", "broadcast", 4, "of a chain"), ("rounds", "broadcast", None, "another number"), ("rounds", "ring", float("nan"), "whole numbers")])
+    ("rounds", "broadcast", 4, "of a chain"), ("rounds", "broadcast", None, "different number"), ("rounds", "ring", float("nan"), "whole numbers")])
 def test_a_wrong_prediction_is_named(what, way, got, text):
     assert says(verdicts.predicted_problem(what, way, 5, 240, got), text)
 

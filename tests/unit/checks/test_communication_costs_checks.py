@@ -82,7 +82,7 @@ def test_bands_of_the_right_level_pass(seed):
         assert verdicts.width_evidence(other, ours) != verdicts.width_evidence(ours, ours)
     assert "exchanged" in verdicts.covers_problem(true, again[:, ::-1], 0.9)["mistake"] and "exchanged" in verdicts.width_problem(again[:, ::-1], ours, 0.9)["mistake"]
     assert "For level 0.85 it was" in verdicts.width_problem(np.concatenate([middle - 4 * half, middle + 4 * half], axis=2), ours, 0.5, 0.85)["mistake"]
-    assert "Turned" in verdicts.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
+    assert "transposed" in verdicts.covers_problem(true, again.transpose(0, 2, 1), 0.9)["mistake"]
     assert "upside down" in verdicts.covers_problem(true, again[:, :, ::-1], 0.9)["mistake"]
     assert "two pairs" in verdicts.covers_problem(true, np.full_like(again, np.nan), 0.9)["mistake"]
 
@@ -109,7 +109,7 @@ ANSWER = [("recv", 0, 40), ("send", 0, 40)]
 
 @pytest.mark.parametrize("messages, text", [
     ([ROUND * 3, [], ANSWER * 3], None), ([ROUND * 2, [], ANSWER * 2], "warm-up is missing"), ([ROUND * 3, ANSWER, ANSWER * 3], "Only rank 0 and rank 2"),
-    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "not of the size"), ([[("send", 2, 0)] * 3, [], []], "not of the size"),
+    ([[("send", 1, 40)] * 3, [], []], "plays with `peer`"), ([[("send", 2, 160)] * 3, [], []], "has four"), ([[("send", 2, 8)] * 3, [], []], "do not have the size"), ([[("send", 2, 0)] * 3, [], []], "do not have the size"),
     ([ROUND[:1] * 3, [], ANSWER[:1] * 3], "one way only"), ([ROUND * 5, [], ANSWER * 5], "1 + 2 rounds")])
 def test_messages_of_a_ping_pong(messages, text):
     problem = verdicts.messages_problem(played(messages))
@@ -134,7 +134,7 @@ def test_other_calls_are_told():
 
 @pytest.mark.parametrize("told, text", [
     ([0.5, 1.5], None), ([1, 3], "round trips"), ([4.5, 0.5, 1.5], "warm-up is in"), ([4.5, 0.5], "warm-up is in"), ([0.3, 0.9], "before the answer"), ([1, 1], "mean"),
-    ([0.5, 2], "add up"), ([0.25, 0.75], "Half of a half"), ([0, 0], "All times are 0"), ([0.5], "one time for each round"), ([7, 7], "not the times"), (None, "a list of seconds")])
+    ([0.5, 2], "add up"), ([0.25, 0.75], "halved twice"), ([0, 0], "All times are 0"), ([0.5], "one time for each round"), ([7, 7], "not the times"), (None, "a list of seconds")])
 def test_times_of_a_ping_pong(told, text):
     problem = verdicts.times_problem({**CASE, "told": told})
     assert text in problem["mistake"] if text else problem is None
@@ -224,11 +224,11 @@ def test_buckets_have_a_best_size_that_is_found_by_trying(seed):
         for some in ([total / k for k in range(1, len(case.n_bytes) + 1)], [2**k for k in range(2, 40)]):
             best = min(some, key=lambda size: cases.time_s(case, size))
             assert verdicts.best_problem(case, best) is None
-        assert number == 2 or "One bucket" in verdicts.best_problem(case, total)["mistake"]
-        assert number == 3 or "A message for each" in verdicts.best_problem(case, 0)["mistake"]
+        assert number == 2 or "With one bucket" in verdicts.best_problem(case, total)["mistake"]
+        assert number == 3 or "With a message for each" in verdicts.best_problem(case, 0)["mistake"]
         assert verdicts.best_problem(case, verdicts.NAN) and verdicts.best_problem(case, -1)
         assert verdicts.best_problem(case, float("inf")) == verdicts.best_problem(case, total) and verdicts.time_with(case, float("inf")) == verdicts.time_with(case, total)
-        assert number == 3 or "Is it the time" in verdicts.best_problem(case, min(0.9, cases.best_s(case)))["mistake"]
+        assert number == 3 or "is it the time" in verdicts.best_problem(case, min(0.9, cases.best_s(case)))["mistake"]
         for limit in cases.limits(case):
             assert verdicts.finish_problem(case, limit, cases.time_s(case, limit)) is None
             assert verdicts.finish_problem(case, limit, verdicts.NAN)

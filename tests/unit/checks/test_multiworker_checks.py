@@ -26,7 +26,7 @@ def test_a_text_that_is_no_config_is_told(answer, says):
 
 
 @pytest.mark.parametrize("changed, says", [
-    ({}, None), ({"chief": ["localhost:5000"]}, "on every other host"), ({"chief": ["a"]}, "has no port"), ({"chief": ["a:5001"]}, "stands there twice"),
+    ({}, None), ({"chief": ["localhost:5000"]}, "On every other host"), ({"chief": ["a"]}, "has no port"), ({"chief": ["a:5001"]}, "appears twice"),
     ({"ps": ["b:5002"]}, "the first process takes 5000"), ({"worker": ["b:5000", "a:5001"]}, "not in the order"), ({"evaluator": ["c:1"]}, "The kinds"),
     ({"chief": "a:5000"}, "the first process takes")])
 def test_a_wrong_cluster_is_named(changed, says):
@@ -35,7 +35,7 @@ def test_a_wrong_cluster_is_named(changed, says):
     assert problem is None if says is None else says in problem["mistake"]
     if says:
         late = verdicts.cluster_problem(LAYOUT, [{"cluster": RIGHT}, *configs[1:]])
-        assert "another cluster than process 0" in late["mistake"]
+        assert "a different cluster from process 0" in late["mistake"]
 
 
 @pytest.mark.parametrize("task, says", [
@@ -91,14 +91,14 @@ def test_the_prediction_is_what_the_workers_saw(case, seen):
 
 
 @pytest.mark.parametrize("case, answer, says", [
-    (("DATA", [9], 4, 2), [[0, 2, 4, 6, 8], [1, 3, 5, 7]], "dealt one by one"),
+    (("DATA", [9], 4, 2), [[0, 2, 4, 6, 8], [1, 3, 5, 7]], "distributed one by one"),
     (("DATA", [9], 4, 2), [[0, 1, 2, 3, 4], [5, 6, 7, 8]], "not cut into 2 blocks"),
     (("DATA", [10], 4, 2), [[0, 1, 4, 5, 8, 9], [2, 3, 6, 7]], "last batch"),
     (("DATA", [10], 5, 4), [[0, 1, 5, 6], [2, 7], [3, 8], [4, 9]], "ceil(5 / 4)"),
     (("DATA", [9], 4, 2), [[0], [1]], "Cut each global batch"),
-    (("FILE", [1, 1, 1, 1], 2, 2), [[0, 1], [2, 3]], "dealt like cards"),
+    (("FILE", [1, 1, 1, 1], 2, 2), [[0, 1], [2, 3]], "distributed in turn"),
     (("FILE", [1, 1, 1, 1], 2, 2), [[0], [2]], "files 1, 1 + 2"),
-    (("OFF", [4], 2, 2), [[0, 1], [2, 3]], "nobody shards")])
+    (("OFF", [4], 2, 2), [[0, 1], [2, 3]], "no worker shards")])
 def test_a_wrong_prediction_is_named(case, answer, says):
     assert says in verdicts.seen_problem(case, answer)["mistake"]
 
@@ -124,23 +124,23 @@ GOOD = [[[1], [4], [3]], [[5], [0], [2]]]
     (pipelines(GOOD), None, None, None),
     (pipelines(GOOD, labels=False), "do not belong together", None, None),
     (pipelines([], error="not a dataset"), "Return a tf.data.Dataset", "Return a tf.data.Dataset", "Return a tf.data.Dataset"),
-    (pipelines([[[1], [4], [3]], [[1], [0], [2]]]), "an order of its own", None, None),
+    (pipelines([[[1], [4], [3]], [[1], [0], [2]]]), "in a different order", None, None),
     (pipelines([[[1], [0], [3], [2], [4], [5]]] * 2), "Every worker has all", None, None),
     (pipelines([[[4], [0]], [[5], [1]]]), "Shard by num_input_pipelines", None, None),
-    (pipelines([[[1], [4]], [[5], [0], [2]]]), "seen by nobody", None, None),
+    (pipelines([[[1], [4]], [[5], [0], [2]]]), "seen by no worker", None, None),
     (pipelines([[[1], [4], [3]], [[5], [0], [2], [1]]]), "more than once", None, None),
     (pipelines([[[1, 4, 3]], [[5, 0, 2]]]), None, "(4) is 1", None),
-    (pipelines([[[1, 4], [3]], [[5, 0], [2]]]), None, "one: context" , None),
-    (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "that is the global batch", None),
+    (pipelines([[[1, 4], [3]], [[5, 0], [2]]]), None, "the batch of one replica" , None),
+    (pipelines([[[1, 4, 3, 5]], [[0, 2]]]), None, "which is the global batch", None),
     (pipelines([[[0], [2], [4]], [[1], [3], [5]]]), None, None, "stored order"),
     (pipelines([[[2], [4], [0]], [[3], [5], [1]]], [[[1], [3], [5]], [[2], [4], [0]]], [[[4], [0], [2]], [[5], [1], [3]]]), None, None, "only begins at a different place"),
     (pipelines([[[1], [0], [4]], [[2], [3], [5]]], [[[0], [2], [5]], [[1], [4], [3]]], [[[1], [2], [4]], [[0], [3], [5]]]), None, None, "buffer of `shuffle`"),
     (pipelines(GOOD, error="arrays changed"), "has changed x or y", "has changed x or y", "has changed x or y"),
     (pipelines([[[1], [4], [3], [5], [0], [2], [1]], [[5]]]), "repeats itself", None, None),
     (pipelines(GOOD, GOOD), None, None, "the same order"),
-    (pipelines(GOOD, reseeded=GOOD), None, None, "Another seed"),
+    (pipelines(GOOD, reseeded=GOOD), None, None, "A different seed"),
     (pipelines(GOOD, stored=[5, 1, 4, 0, 3, 2]), None, None, "stored order"),
-    (pipelines(GOOD, [[[4], [1], [3]], [[0], [2], [5]]]), None, None, "mix all samples first")])
+    (pipelines(GOOD, [[[4], [1], [3]], [[0], [2], [5]]]), None, None, "shuffle all samples first")])
 def test_a_wrong_input_is_named(case, once, batch, order):
     for problem, says in ((inputs.once_problem(case), once), (inputs.batch_problem(case), batch), (inputs.order_problem(case), order)):
         assert problem is None if says is None else says in problem["mistake"]
@@ -155,7 +155,7 @@ def writers(**changes):
 
 @pytest.mark.parametrize("changes, got, says", [
     ({}, [1.0, 2.0], None), ({}, None, "no checkpoint"), ({"r1": {"saved": True}}, None, "adds a number"), ({}, [1.0, 3.0], "does not hold"), ({}, [], "does not hold"), ({"r2": {"wrote": False}}, None, "Worker 2 has not called"),
-    ({"r0": {"to the chief's": True}}, [1.0, 2.0], "two processes in one file"),
+    ({"r0": {"to the chief's": True}}, [1.0, 2.0], "two processes write to one file"),
     ({"r0": {"to the chief's": True}, "r1": {"to the chief's": False}}, None, "here it is worker 1")])
 def test_a_wrong_checkpoint_is_named(changes, got, says):
     problem = inputs.file_problem(writers(**changes), {"got": got, "right": [1.0, 2.0]})
@@ -165,7 +165,7 @@ def test_a_wrong_checkpoint_is_named(changes, got, says):
 def test_what_is_left_behind_is_named():
     assert inputs.clean_problem(writers(r1={"left": ["x"]}), []) is None
     assert "Worker 2 has left ck.index" in inputs.clean_problem(writers(r2={"left": ["ck.index"]}), [])["mistake"]
-    assert "other.txt lies beside" in inputs.clean_problem(writers(), ["other.txt"])["mistake"]
+    assert "other.txt is next to" in inputs.clean_problem(writers(), ["other.txt"])["mistake"]
 
 
 def test_every_check_has_a_hint_and_every_mistake_a_text():

@@ -1,7 +1,7 @@
-"""Checks of unit 04, collectives: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 04, collectives, with what the notebook's kernel asks of the ranks and how it judges the answers.
 
-The experiments run on the ranks (`ranks`), on groups of 5, 3 and 2 of them, each call under a ledger. A hang ends after a few
-seconds, becomes a FAIL line, and the cluster heals.
+The experiments run on the ranks (`ranks`), in groups of 5, 3 and 2 of them, and each call runs under a ledger. A hang ends after a few
+seconds and becomes a FAIL line, and the cluster heals.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ def _judge_traffic(report, name, traffic, problem_of, evidence_of, *args):
 
 
 def broadcast(cluster, function):
-    """Check `function(x, root, group)`: the root's numbers on every rank, along a tree."""
+    """Check that `function(x, root, group)` puts the root's numbers on every rank, along a tree."""
     with check("broadcast", cluster) as report:
         answers = report.on_ranks("collectives.ranks", "broadcast", function, seed(), remark="hang")
         _judge_values(report, answers, "broadcast")
@@ -40,12 +40,12 @@ def broadcast(cluster, function):
 
 
 def reduce_scatter(cluster, function):
-    """Check `function(chunks, group)`: the sum of chunk r on rank r, along a ring."""
+    """Check that `function(chunks, group)` leaves the sum of chunk r on rank r, along a ring."""
     _half("reduce-scatter", cluster, function)
 
 
 def all_gather(cluster, function):
-    """Check `function(chunks, group)`: every rank's own chunk on all ranks, along a ring."""
+    """Check that `function(chunks, group)` puts every rank's own chunk on all ranks, along a ring."""
     _half("all-gather", cluster, function)
 
 
@@ -65,7 +65,7 @@ def _half_evidence(traffic, halves):
 
 
 def all_reduce(cluster, function):
-    """Check `function(x, group)`: the sum in place on every rank, with 2 (p - 1)/p of the bytes from each, along a ring."""
+    """Check that `function(x, group)` leaves the sum in place on every rank, with 2 (p - 1)/p of the bytes from each, along a ring."""
     with check("all-reduce", cluster, mistakes=CUT) as report:
         answers = report.on_ranks("collectives.ranks", "all_reduce", function, seed(), remark="hang")
         _judge_values(report, answers, "all-reduce")
@@ -75,7 +75,7 @@ def all_reduce(cluster, function):
 
 
 def halving(cluster, function):
-    """Check `function(x, group)`: the sum in place on every rank of 4 and of 2, by halving and doubling, with no more bytes than that needs."""
+    """Check that `function(x, group)` leaves the sum in place on every rank of 4 and of 2, by halving and doubling, with no more bytes than that needs."""
     with check("halving", cluster, mistakes=PARTNERS) as report:
         answers = report.on_ranks("collectives.ranks", "halving", function, seed(), remark="hang")
         _judge_values(report, answers, "halving")
@@ -83,7 +83,7 @@ def halving(cluster, function):
 
 
 def cost(cluster, most_bytes, rounds):
-    """Check `most_bytes(way, p, n_bytes)` and `rounds(way, p)` against what the ledger sees, and for worlds that are too large to run."""
+    """Check `most_bytes(way, p, n_bytes)` and `rounds(way, p)` against what the ledger counts, and against formulas for worlds that are too large to run."""
     with check("cost", cluster) as report:
         answers = report.on_ranks("collectives.ranks", "cost", most_bytes, rounds, seed(), remark="hang")
         seen = {(one.p, one.way): one for one in verdicts.traffic([answer["cases"] for answer in answers])}

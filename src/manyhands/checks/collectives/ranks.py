@@ -1,7 +1,7 @@
-"""The half of unit 04's checks that runs on the ranks: experiments with the learner's functions, and what each message was.
+"""The half of unit 04's checks that runs on the ranks. It makes experiments with the learner's functions and records each message.
 
 Every experiment returns plain data. All numbers are whole, so that a sum is the same in any order and "equal" means to the last bit. Groups
-come one after the other: the ranks that are not in a group wait in a barrier, so that a message to one of them is never taken in.
+take turns. Meanwhile, the ranks that are not in a group wait in a barrier, so that no message to one of them is ever received.
 """
 
 import random
@@ -19,19 +19,19 @@ DTYPES = {"float32": (torch.float32, 1000), "float64": (torch.float64, 2**36), "
 
 
 def members_of(seed):
-    """Worlds of 5, 3 and 2 ranks; the small ones are drawn without rank 0, so no rank has its number in the world."""
+    """Return groups of 5, 3 and 2 ranks. The small ones are drawn without rank 0, so no rank has its number in the world."""
     chance, world = random.Random(seed), range(5)
     return [tuple(world), *(chance.choice(list(combinations(world[1:], p))) for p in (3, 2))]
 
 
 def powers_of_two(seed):
-    """Worlds of 4 and 2 ranks, without rank 0."""
+    """Return groups of 4 and 2 ranks, without rank 0."""
     chance = random.Random(f"{seed} powers of two")
     return [chance.choice(list(combinations(range(1, 5), p))) for p in (4, 2)]
 
 
 def groups(seed, members_of=members_of):
-    """(members, group) of each group in which this rank is; the world itself is `None`, the learner's default."""
+    """Yield (members, group) for each group of this rank. The world itself is `None`, which is the learner's default."""
     made = [(members, None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))) for members in members_of(seed)]
     for members, group in made:
         if dist.get_rank() in members:
@@ -40,7 +40,7 @@ def groups(seed, members_of=members_of):
 
 
 def counted(call):
-    """Run it under the ledger: this rank's account, and the names of collectives of torch.distributed that it called."""
+    """Run a call under the ledger, and return this rank's account and the names of collectives of torch.distributed that it called."""
     from manyhands.ledger import Ledger
 
     with Ledger() as ledger:
@@ -49,21 +49,21 @@ def counted(call):
 
 
 def shapes(seed, p):
-    """[(dtype, shape)]: numbers that p does not divide, fewer numbers than ranks, two dimensions, and numbers that p does divide."""
+    """Return [(dtype, shape)] for numbers that p does not divide, fewer numbers than ranks, two dimensions, and numbers that p does divide."""
     chance = random.Random(f"{seed} {p}")
     k = chance.randint(8, 14)
     return [("float32", (p * k + chance.randint(1, p - 1),)), ("int64", (p - 1,)), ("float64", (p + 1, p * (k - 3) + 1)), ("float32", (p * (k + 1),))]
 
 
 def everyones(seed, p, dtype, shape):
-    """What each rank puts in: p tensors of whole numbers, none of them 0."""
+    """Return what each rank puts in, which is p tensors of whole numbers without a 0."""
     kind, most = DTYPES[dtype]
     chance = torch.Generator().manual_seed(random.Random(f"{seed} {p} {dtype} {shape}").randrange(2**31))
     return [torch.randint(1, most, shape, generator=chance).to(kind) for _ in range(p)]
 
 
 def told(got, right, wrong):
-    """One comparison as plain data: whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    """Return one comparison as plain data, with whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
     looks = next((name for name, value in wrong.items() if same(got, value)), "other")
     return {"right": same(got, right), "looks": looks, "sample": sample(got), "wanted": sample(right)}
 
@@ -73,7 +73,7 @@ def same(a, b):
 
 
 def sample(tensor):
-    """A few numbers that tell a tensor from another one with the same values in another order."""
+    """Return a few numbers that distinguish a tensor from one with the same values in a different order."""
     flat = tensor.detach().double().flatten()
     return [*flat[:2].tolist(), *flat[-1:].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel())).sum().item()]
 
@@ -86,7 +86,7 @@ def case_of(members, me, dtype, numel, **more):
 
 @fresh_world()
 def broadcast(name, seed):
-    """From every root of every group."""
+    """Run the learner's broadcast from every root of every group."""
     function, results = learners(name), []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
@@ -103,7 +103,7 @@ def broadcast(name, seed):
 # ------------------------------------------------------------------ 2 and 3: the halves of the ring
 
 def _halves(name, seed, fill, judge):
-    """The learner's function on chunks that are cut from one tensor, with `fill` for what is in it and `judge` for what came of it."""
+    """Run the learner's function on chunks that are cut from one tensor, which `fill` makes and `judge` judges afterwards."""
     function, results = learners(name), []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
@@ -128,7 +128,7 @@ def _reduced(chunks, given, me, listed):
     totals = [sum(part[j] for part in parts) for j in range(p)]
     own, right = parts[me][me], totals[me]
     wrong = {"own": own, "twice": right + own, "mean": torch.div(right, p).to(right.dtype)}
-    for k in range(2, p):  # too few rounds: the nearest ranks behind this one, or before it
+    for k in range(2, p):  # after too few rounds, the sum holds the nearest ranks behind this one, or before it
         wrong |= {f"{k} of them": sum(parts[(me - i) % p][me] for i in range(k)), f"{k} of them, before": sum(parts[(me + i) % p][me] for i in range(k))}
     answer = told(chunks[me], right, wrong)
     if not answer["right"] and len(listed) == p and same(listed[me], right):
@@ -145,7 +145,7 @@ def all_gather(name, seed):
 
 
 def _own_chunk_only(given, me):
-    """This rank has its own chunk, and -1 in the places of the others."""
+    """Return a tensor with this rank's own chunk, and -1 in the places of the others."""
     x = torch.full_like(given[0], -1)
     x.tensor_split(len(given))[me].copy_(given[me].tensor_split(len(given))[me])
     return x
@@ -173,7 +173,7 @@ def _gathered(chunks, given, me, listed):
 
 @fresh_world()
 def all_reduce(name, seed):
-    """All shapes and dtypes on each group."""
+    """Run the learner's all-reduce with all shapes and dtypes in each group."""
     function, results = learners(name), []
     for members, group in groups(seed):
         me, p = dist.get_rank(group), len(members)
@@ -195,7 +195,7 @@ def _wrong_sums(given, me):
 
 
 def _partly(x, right, p):
-    """Which numbers are right: all but the rest of the division, or about one chunk of them."""
+    """Return which numbers are right, which may be all but the remainder of the division, or about one chunk of them."""
     fine, n = (x == right).tolist(), len(x)
     even = n - n % p
     if n % p and even and all(fine[:even]) and not any(fine[even:]):
@@ -206,7 +206,7 @@ def _partly(x, right, p):
 # ------------------------------------------------------------------ 5: cost
 
 def cost(bytes_name, rounds_name, seed):
-    """What the learner predicts, and what the ledger sees of each of WAYS on each group."""
+    """Return what the learner predicts, and what the ledger counts of each of WAYS in each group."""
     most_bytes, rounds = learners(bytes_name), learners(rounds_name)
 
     def asked(way, p, nbytes):
@@ -234,7 +234,7 @@ def _number(value):
 
 @fresh_world()
 def halving(name, seed):
-    """Each dtype on groups of 4 and 2 ranks, which divide the number of elements."""
+    """Run the learner's function with each dtype in groups of 4 and 2 ranks, which divide the number of elements."""
     function, results = learners(name), []
     for members, group in groups(seed, powers_of_two):
         me, p = dist.get_rank(group), len(members)
@@ -251,7 +251,7 @@ def halving(name, seed):
 
 
 def _misplaced(parts, totals):
-    """Whether the sum of one part of x stands in the place of another part."""
+    """Return whether one part of x holds the sum of a different part."""
     for j, part in enumerate(parts):
         other = next((k for k, total in enumerate(totals) if k != j and same(part, total)), None)
         if other is not None:

@@ -1,6 +1,6 @@
-"""How the checks of unit 04 judge what the ranks have told: which mistake a wrong answer looks like, and which messages are right.
+"""How the checks of unit 04 judge what the ranks have reported, that is, which mistake a wrong answer looks like and which messages are right.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from manyhands.checks.collectives.words import MISTAKES
 
 
 def depth(p):
-    """log2 p, rounded up: the rounds of a binomial tree."""
+    """Return log2 p, rounded up, which is the number of rounds of a binomial tree."""
     return (p - 1).bit_length()
 
 
 # ------------------------------------------------------------------ values
 
 def value_problem(case, topic):
-    """The problem with what one rank has afterwards."""
+    """Return the problem with what one rank has afterwards."""
     if case["right"]:
         return None
     text = MISTAKES.get((topic, _kind(case["looks"]))) or MISTAKES["any", "other"]
@@ -26,7 +26,7 @@ def value_problem(case, topic):
 
 
 def _kind(looks):
-    """"3 of them" is told as "some of them", "chunk 2" as "chunk"."""
+    """Return the kind of a look, for example "some of them" for "3 of them", and "chunk" for "chunk 2"."""
     words = looks.split()
     return "some " + " ".join(words[1:]) if words[0].isdigit() else " ".join(words[:-1]) if words[-1].isdigit() else looks
 
@@ -39,7 +39,7 @@ def _rank(case):
 
 @dataclass
 class Traffic:
-    """What the ranks of one group have sent in one call, by the ledger."""
+    """What the ranks of one group have sent in one call, as the ledger counts it."""
 
     p: int
     numel: int
@@ -59,7 +59,7 @@ class Traffic:
 
 
 def traffic(answers):
-    """A `Traffic` for each call of each group; `answers` are the cases of all ranks."""
+    """Return a `Traffic` for each call of each group, where `answers` are the cases of all ranks."""
     from manyhands.ledger import merge
 
     calls = {}
@@ -85,7 +85,7 @@ def _library(t):
 
 
 def once_problem(t):
-    """A broadcast: p - 1 messages in all, each with the whole tensor."""
+    """Return the problem with a broadcast that does not send p - 1 messages in all, each with the whole tensor."""
     if t.library:
         return _library(t)
     got, right = sum(t.messages), t.p - 1
@@ -100,7 +100,7 @@ def once_evidence(t):
 
 
 def tree_problem(t):
-    """No chain of messages longer than log2 p, and no rank that sends more often than that."""
+    """Return the problem if a chain of messages is longer than log2 p, or if a rank sends more often than that."""
     if t.library:
         return _library(t)
     limit, most, fewest = depth(t.p), max(t.messages), t.p - 1
@@ -116,13 +116,13 @@ def tree_problem(t):
 
 
 def tree_evidence(t):
-    """The same for all trees, another for what is no tree."""
+    """Return the same evidence for all trees, and different evidence for anything else."""
     limit = depth(t.p)
     return [min(sum(t.messages), t.p - 1), max(t.rounds, limit), max(max(t.messages), limit), max(max(t.sent), limit * t.size), len(t.library)]
 
 
 def ring_problem(t, halves):
-    """Each rank sends one message a round, to the next rank only."""
+    """Return the problem if a rank does not send one message a round, to the next rank only."""
     if t.library:
         return _library(t)
     for me, (messages, peers) in enumerate(zip(t.messages, t.peers)):
@@ -138,31 +138,31 @@ def ring_problem(t, halves):
 
 
 def _most_rounds(t, halves):
-    """More rounds than halves (p - 1): where some ranks send first and the others receive first, a round takes three."""
+    """Return more rounds than halves (p - 1), because a round takes three if some ranks send first and the others receive first."""
     return 3 * halves * (t.p - 1)
 
 
 def _steps(t, halves):
-    """(lowest, highest) number of messages from each rank. Where chunks are empty they need not be sent."""
+    """Return the (lowest, highest) number of messages from each rank, since empty chunks need not be sent."""
     right = halves * (t.p - 1)
     return (0 if t.numel < t.p else right), right
 
 
 def ring_evidence(t, halves):
-    """Who sends to whom, and how often: the same for all rings."""
+    """Return which rank sends to which and how often, in a form that is the same for all rings."""
     low, high = _steps(t, halves)
     peers = t.peers if low else [[peer for peer in peers if peer != t.members[(me + 1) % t.p]] for me, peers in enumerate(t.peers)]
     return [peers, [[min(one, low), max(one, high)] for one in t.messages], max(t.rounds, _most_rounds(t, halves)), len(t.library)]
 
 
 def limits(t, halves):
-    """(lowest, highest) bytes of all ranks together, and the most that one rank may send. Whoever fills up the last chunk sends a little more."""
+    """Return the (lowest, highest) bytes of all ranks together, and the most that one rank may send. An answer that pads the last chunk sends a little more."""
     low = halves * (t.p - 1) * t.size
     return low, low + halves * (t.p - 1) * t.p * t.itemsize, halves * (t.numel - t.numel // t.p + t.p) * t.itemsize
 
 
 def bytes_problem(t, halves):
-    """halves (p - 1)/p of the tensor from each rank."""
+    """Return the problem if a rank does not send halves (p - 1)/p of the tensor."""
     if t.library:
         return _library(t)
     low, high, most = limits(t, halves)
@@ -181,13 +181,13 @@ def bytes_problem(t, halves):
 
 
 def bytes_evidence(t, halves):
-    """The same for every number inside its limits, another for each outside."""
+    """Return the same evidence for every number inside its limits, and different evidence for each outside."""
     low, high, most = limits(t, halves)
     return [min(sum(t.sent), low), max(sum(t.sent), high), max(max(t.sent), most), len(t.library)]
 
 
 def halving_problem(t):
-    """Halving and doubling: 2 log2 p rounds and messages of each rank, 2 (p - 1)/p of the tensor from each."""
+    """Return the problem if a rank does not send 2 (p - 1)/p of the tensor, or if there are not 2 log2 p rounds."""
     if t.library:
         return _library(t)
     rounds, right = 2 * depth(t.p), 2 * (t.p - 1) * t.size // t.p
@@ -208,7 +208,7 @@ def halving_evidence(t):
 # ------------------------------------------------------------------ cost
 
 def most_bytes(way, p, nbytes):
-    """Bytes that the busiest rank sends in an all-reduce."""
+    """Return the bytes that the busiest rank sends in an all-reduce."""
     from manyhands.simulate import sent_bytes
 
     if way == "star":  # rank 0 sends the sum to each other rank
@@ -224,7 +224,7 @@ def rounds_of(way, p):
 
 
 def predicted_problem(what, way, p, nbytes, got, seen=None):
-    """`what` is "bytes" (of the busiest rank) or "rounds"; `seen` is what the ledger saw, None for a world that is only asked about."""
+    """Return the problem with a prediction. `what` is "bytes" (of the busiest rank) or "rounds", and `seen` is what the ledger counted, or None for a world that is too large to run."""
     if what == "bytes":
         right, known = max(seen.sent) if seen else most_bytes(way, p, nbytes), _wrong_bytes(way, p, nbytes)
     else:

@@ -1,4 +1,4 @@
-"""Ways of an all-reduce, and a broadcast, from messages between two ranks: exercise 5 counts them, tutorial 05 times them."""
+"""Ways of an all-reduce, and a broadcast, from messages between two ranks. Exercise 5 counts them, and tutorial 05 times them."""
 
 import torch
 import torch.distributed as dist
@@ -11,7 +11,7 @@ def _received(like, peer, group):
 
 
 def _pass_on(chunk, like, group):
-    """Send to the next rank, receive from the one before."""
+    """Send to the next rank, and receive from the previous one."""
     me, p = dist.get_rank(group), dist.get_world_size(group)
     work = dist.isend(chunk, group=group, group_dst=(me + 1) % p)
     came = _received(like, (me - 1) % p, group)

@@ -1,7 +1,7 @@
-"""Checks of unit 05, what communication costs: a ping-pong on the ranks, everything else in the notebook's kernel.
+"""Checks of unit 05, what communication costs. A ping-pong runs on the ranks, and everything else in the notebook's kernel.
 
-Measurements are hidden: their latency, their bandwidth and their noise are drawn from the seed (`cases`), so the truth is known, and
-the answers must meet it within a tolerance that the exercise states. A mistake of the learner, an exception too, becomes a FAIL line.
+Measurements are hidden, since their latency, bandwidth and noise are drawn from the seed (`cases`). Therefore, the truth is known, and
+the answers must meet it within a tolerance that the exercise states. A learner's mistake, even an exception, becomes a FAIL line.
 """
 
 from functools import partial
@@ -19,12 +19,12 @@ __all__ = ["HINTS", "chain", "fit", "fusion", "interval", "ping_pong", "ranks"]
 
 
 check = partial(Report, criteria=CRITERIA)
-RESAMPLES = 4000  # with 400 our own band can be 10 % off, and a right band of 200 repetitions is refused
-NARROW, NARROW_LEVEL = 8, 0.5  # of so many measurements a band of another level is asked for as well
+RESAMPLES = 4000  # with 400 our own band can be 10 % off, so that a right band of 200 repetitions would be refused
+NARROW, NARROW_LEVEL = 8, 0.5  # for so many measurements, a band of a different level is asked for as well
 
 
 def ping_pong(cluster, function):
-    """Check `function(n_bytes, repeats, warm_up, peer, clock)`: its messages by the ledger, its times by a clock that is drawn."""
+    """Check the messages of `function(n_bytes, repeats, warm_up, peer, clock)` by the ledger, and its times by a clock that is drawn."""
     with RankReport("ping-pong", cluster, CRITERIA, MISTAKES) as report:
         answers = report.on_ranks("communication_costs.ranks", "ping_pong", function, seed(), remark="hang")
         values = [[case["messages"], case["others"]] for one in answers for case in one]
@@ -48,7 +48,7 @@ def fit(function):
 
 
 def interval(function):
-    """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)): how often it holds the truth, and how wide it is."""
+    """Check `function(n_bytes, times_s, level, fit)` -> ((low, high), (low, high)), that is, how often it holds the truth and how wide it is."""
     level = (0.9, 0.85)[seed() % 2]
     true, n_bytes, repeated = cases.many_measurements(seed(), verdicts.BANDS)
     with check("interval") as report:
@@ -60,7 +60,7 @@ def interval(function):
 
 
 def _bands(function, n_bytes, repeated, level):
-    """The learner's bands and ours, [measurements, 2, (low, high)]."""
+    """Return the learner's bands and ours, [measurements, 2, (low, high)]."""
     from manyhands import simulate
 
     with closed(simulate.bootstrap, simulate.interval):
@@ -84,7 +84,7 @@ def chain(all_gather_s, chain_s, best_pieces):
 
 
 def ranks(function):
-    """Check `function(n_bytes, latency_s, bytes_per_s, limit)`: the largest number of ranks on which the ring is not slower than the tree."""
+    """Check that `function(n_bytes, latency_s, bytes_per_s, limit)` returns the largest number of ranks on which the ring is not slower than the tree."""
     from manyhands import simulate
 
     asked = cases.sizes_for_ranks(seed())

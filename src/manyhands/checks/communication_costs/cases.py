@@ -1,7 +1,7 @@
-"""Hidden measurements for unit 05's checks: links, messages and gradients, drawn from the seed.
+"""Hidden measurements for unit 05's checks, that is, links, messages and gradients that are drawn from the seed.
 
-The noise is like that of real timings: most times lie within a few per cent, and some take many times as long, because something else ran. Its median is
-the model's time, its mean is not.
+The noise resembles real timings. Most times are within a few per cent, and some take many times as long, because something else ran. Its median is
+the model's time, but its mean is not.
 """
 
 from collections import namedtuple
@@ -31,14 +31,14 @@ def link(draw, kind):
 
 
 def sizes(draw, true, smallest=2**-8, largest=2**14):
-    """Sizes of messages, each four times the one before: from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
+    """Return sizes of messages, each four times the one before, from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
     half = true.latency_s * true.bytes_per_s * draw.uniform(0.7, 1.4)
     count = int(np.log2(largest / smallest) // 2) + 1
     return [max(1, round(half * smallest * 4**k)) for k in range(count)]
 
 
 def times(draw, true, n_bytes, repeats):
-    """For each size a list of times, `repeats` of the smallest and fewer and fewer of the larger ones."""
+    """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the larger ones."""
 
     from manyhands import simulate
 
@@ -53,7 +53,7 @@ def times(draw, true, n_bytes, repeats):
 
 
 def measurements(seed):
-    """[(true link, sizes, times)]: one of each kind, wide ranges and narrow ones."""
+    """Return [(true link, sizes, times)] for one link of each kind, over wide ranges and narrow ones."""
     from manyhands import simulate
 
     draw, found = generator(seed, "fit"), []
@@ -61,14 +61,14 @@ def measurements(seed):
         true = link(draw, kind)
         n_bytes = sizes(draw, true, smallest, largest)
         times_s = times(draw, true, n_bytes, 41)
-        for size, one in zip(n_bytes, times_s):  # the first time of each is disturbed, as it often is, and tells nothing
+        for size, one in zip(n_bytes, times_s):  # the first time of each is disturbed, as it often is, and says nothing
             one[0] = float(simulate.message_s(size, *true) * draw.uniform(2, 20))
         found.append((true, n_bytes, times_s))
     return found
 
 
 def many_measurements(seed, count):
-    """`count` measurements of one link, with its truth and its sizes: to see how often a band holds the truth."""
+    """Return `count` measurements of one link, with its truth and its sizes, so that one can see how often a band holds the truth."""
     draw = generator(seed, "interval")
     true = link(draw, int(draw.integers(len(KINDS))))
     n_bytes = sizes(draw, true, 2**-4, 2**8)
@@ -76,12 +76,12 @@ def many_measurements(seed, count):
 
 
 def half(one):
-    """The size of a message that spends as long on its latency as on its bytes."""
+    """Return the size of a message that spends as long on its latency as on its bytes."""
     return one.latency_s * one.bytes_per_s
 
 
 def worlds(seed, least=1):
-    """[(p, n_bytes, link)]: one, two and three ranks, powers of two and numbers just above, many ranks; sizes on both sides of the crossover."""
+    """Return [(p, n_bytes, link)] for one, two, three and many ranks, powers of two and numbers just above, and sizes on both sides of the crossover."""
     draw, found = generator(seed, "worlds"), []
     for number, p in enumerate((1, 2, 3, 4, 2 ** int(draw.integers(3, 7)) + 1, 2 ** int(draw.integers(3, 8)), int(draw.integers(900, 1100)))):
         one = link(draw, number % len(KINDS))
@@ -90,15 +90,15 @@ def worlds(seed, least=1):
 
 
 def chains(seed):
-    """[(p, n_bytes, pieces, link)]: the worlds, with a single piece, few and many of them."""
+    """Return [(p, n_bytes, pieces, link)], which are the worlds with a single piece, with few and with many pieces."""
     draw = generator(seed, "chains")
     counts = (int(draw.integers(2, 9)), 1, int(draw.integers(2, 9)), *(int(draw.integers(2, 60)) for _ in range(4)))
     return [(p, n_bytes, pieces, one) for (p, n_bytes, one), pieces in zip(worlds(seed), counts, strict=True)]
 
 
 def sizes_for_ranks(seed):
-    """[(n_bytes, link, limit)]: three sizes for which the ring is slower on a power of two and not slower just above it; one for which it is right on 2 and 3 ranks
-    only; and one for which it is right on any number."""
+    """Return [(n_bytes, link, limit)], with three sizes for which the ring is slower on a power of two and not slower just above it, one for which the ring is right
+    on 2 and 3 ranks only, and one for which it is right on any number."""
     from manyhands import simulate
 
     draw, found = generator(seed, "ranks"), []
@@ -112,12 +112,12 @@ def sizes_for_ranks(seed):
     return found
 
 
-Backward = namedtuple("Backward", "ready_s n_bytes p link")  # when each gradient is ready, its size; ranks and their network
+Backward = namedtuple("Backward", "ready_s n_bytes p link")  # when each gradient is ready, and its size; the ranks and their network
 
 
 def backwards(seed):
-    """Two backward passes for which neither a bucket for each tensor nor a single bucket is a good choice; one of small tensors, for which few buckets are best; and
-    one of large tensors, for which many are: so no fixed number of buckets is good for all."""
+    """Return two backward passes for which neither a bucket for each tensor nor a single bucket is a good choice, one of small tensors, for which few buckets are best,
+    and one of large tensors, for which many are. Therefore, no fixed number of buckets is good for all."""
     draw, found = generator(seed, "backwards"), []
     while len(found) < 2:
         case = _backward(draw, (24, 40), (0.03, 0.15), (1.2, 2.5), spread=1.0)
@@ -127,7 +127,8 @@ def backwards(seed):
 
 
 def _backward(draw, counts, weights, computing, spread):
-    """`weights`: of a tensor, in units of what costs as much as the latencies; `computing`: the length of the pass, in units of one all-reduce of all tensors."""
+    """Draw a backward pass. `weights` are sizes of a tensor, in units of what costs as much as the latencies, and `computing` is the length of the pass, in units of one
+    all-reduce of all tensors."""
     from manyhands import simulate
 
     count, p, one = int(draw.integers(*counts)), int(draw.integers(4, 40)), link(draw, int(draw.integers(1, 4)))
@@ -137,7 +138,7 @@ def _backward(draw, counts, weights, computing, spread):
 
 
 def all_reduce_s(case, n_bytes):
-    """Seconds of an all-reduce of so many bytes along a ring."""
+    """Return the seconds of an all-reduce of so many bytes along a ring."""
 
     from manyhands import simulate
 
@@ -151,13 +152,13 @@ def time_s(case, bucket_bytes):
 
 
 def limits(case):
-    """Sizes of buckets to ask about: one tensor in each, a few, all in one; with one of them two tensors fill a bucket exactly."""
+    """Return sizes of buckets to ask about, with one tensor in each, with a few, and with all in one. With one size, two tensors fill a bucket exactly."""
     total = sum(case.n_bytes)
     return [0, int(1.5 * total / len(case.n_bytes)), sum(case.n_bytes[:2]), total // 5, total // 2, total, 2 * total]
 
 
 def best_s(case):
-    """The shortest time of a hundred sizes of buckets, to a few per cent that of all sizes."""
+    """Return the shortest time of a hundred sizes of buckets, which is the shortest of all sizes to a few per cent."""
     total, count = sum(case.n_bytes), len(case.n_bytes)
     some = {*(total / k for k in range(1, count + 1)), *np.geomspace(min(case.n_bytes), total, 64)}
     return min(time_s(case, limit) for limit in some)

@@ -1,6 +1,6 @@
-"""The half of unit 05's checks that runs on the ranks: the learner's ping-pong, with real messages and a clock that is drawn.
+"""The half of unit 05's checks that runs on the ranks. It is the learner's ping-pong, with real messages and a clock that is drawn.
 
-The clock moves with the messages of its rank, not with the time that passes: a right answer is right to the last digit, on any machine.
+The clock moves with the messages of its rank, and not with the time that passes, so a right answer is right to the last digit on any machine.
 """
 
 import random
@@ -15,7 +15,7 @@ SENDING = 0.3  # the part of a round trip that the clock gives to the sending
 
 
 def cases(seed):
-    """Three ping-pongs: how many bytes (an odd number: only tensors of single bytes have it), with whom, how often, and the seconds of each round trip, the first ones slow."""
+    """Return three ping-pongs with their bytes (an odd number, which only tensors of single bytes have), peer, number of rounds, and seconds of each round trip, of which the first are slow."""
     chance, found = random.Random(f"ping-pong {seed}"), []
     for number, peer in enumerate((1, chance.choice((2, 3)), 3)):
         warm_up, repeats = (0, 1, 3)[number] + (number > 0) * chance.randint(0, 2), chance.randint(3, 6)
@@ -25,7 +25,7 @@ def cases(seed):
 
 
 class Clock:
-    """Call it for seconds: they depend on how many messages this rank has sent and received."""
+    """A clock whose seconds depend on how many messages this rank has sent and received."""
 
     def __init__(self, entries, rounds_s):
         parts = [part for one in rounds_s for part in (SENDING * one, (1 - SENDING) * one)]
@@ -40,7 +40,7 @@ class Clock:
 
 @fresh_world()
 def ping_pong(name, seed):
-    """What the learner's function returns on this rank, and what this rank has sent and received, for each case."""
+    """Return what the learner's function returns on this rank and what this rank has sent and received, for each case."""
     from manyhands.ledger import Ledger
 
     function, found = learners(name), []
@@ -56,7 +56,7 @@ def ping_pong(name, seed):
 
 
 def _numbers(told):
-    """A list of floats; None where the answer is none."""
+    """Return a list of floats, or None if the answer is not one."""
     try:
         return [float(one) for one in told]
     except (TypeError, ValueError):

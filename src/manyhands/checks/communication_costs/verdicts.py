@@ -1,6 +1,6 @@
-"""How the checks of unit 05 judge: which mistake a wrong answer looks like.
+"""How the checks of unit 05 judge answers, that is, which mistake a wrong answer looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 from itertools import accumulate
@@ -12,10 +12,10 @@ from manyhands.checks.communication_costs.words import MISTAKES
 from manyhands.checks.in_kernel import NAN, number
 
 FIT = 0.10  # latency and bandwidth, relative
-FAR = 10  # a few disturbed times make a mean several times too large; what is further off has another cause
-BANDS, HELD = 16, 7  # measurements of one link; in so many at least each of the two bands holds the truth: right bands fail once in 10,000 times
+FAR = 10  # a few disturbed times make a mean several times too large, so what is further off has a different cause
+BANDS, HELD = 16, 7  # measurements of one link, and in how many at least each of the two bands holds the truth; right bands fail once in 10,000 times
 WIDTH = (0.8, 1.3)  # of our own width
-PIECES = 0.03  # the time with the chosen number of pieces may be longer than the best by this part: a rounded number is 2 % off at most
+PIECES = 0.03  # the time with the chosen number of pieces may be longer than the best by this part, because a rounded number is 2 % off at most
 BEST = 0.08  # the time of the chosen buckets may be longer than the best by this part
 
 
@@ -41,14 +41,14 @@ def near(got, expected, rtol=1e-6):
 
 
 def _named(got, wrong, rtol=1e-6):
-    """The first of the `wrong` values, {mistake: value}, that this is; None if it is none of them."""
+    """Return the first mistake of `wrong`, {mistake: value}, whose value this is, or None."""
     return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
 
 
 # ------------------------------------------------------------------ the ping-pong
 
 def messages_problem(by_rank):
-    """One case, as all ranks tell of it: rank 0 and its peer exchange whole messages, one each way a round, and nobody else does."""
+    """Return the problem with one case, as all ranks report it. Rank 0 and its peer exchange whole messages, one each way in every round, and no other rank does."""
     case = by_rank[0]
     count, n_bytes, peer = case["warm_up"] + case["repeats"], case["n_bytes"], case["peer"]
     for rank, one in enumerate(by_rank):
@@ -73,7 +73,7 @@ def messages_problem(by_rank):
 
 
 def times_problem(case):
-    """What rank 0 returns: half of each round trip, without the warm-up."""
+    """Return the problem if rank 0 does not return half of each round trip, without the warm-up."""
     got, rounds_s, warm_up = case["told"], np.array(case["rounds_s"]), case["warm_up"]
     right = rounds_s[warm_up:] / 2
     if got is not None and near(got, right, 1e-9):
@@ -93,7 +93,7 @@ def times_problem(case):
 # ------------------------------------------------------------------ the fit
 
 def fit_problem(index, true, n_bytes, times_s, got):
-    """`index` is 0 for the latency, 1 for the bandwidth."""
+    """Return the problem with a fit, where `index` is 0 for the latency and 1 for the bandwidth."""
     value, right, n_bytes = got[index], true[index], np.array(n_bytes, float)
     if abs(value / right - 1) <= FIT:
         return None
@@ -120,7 +120,7 @@ def fit_problem(index, true, n_bytes, times_s, got):
 # ------------------------------------------------------------------ its bands
 
 def held(true, got):
-    """How often the band of the latency, and that of the bandwidth, holds the truth; `got` is [measurements, 2, (low, high)]."""
+    """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is [measurements, 2, (low, high)]."""
     return [int(np.sum((got[:, k, 0] <= true[k]) & (true[k] <= got[:, k, 1]))) for k in (0, 1)]
 
 
@@ -137,7 +137,7 @@ def covers_problem(true, got, level):
 
 
 def _mixed_up(got):
-    """Which numbers stand in each other's place: (latency, bandwidth) of the low end, and of the high end, in place of a pair for each; or the bandwidth's band first."""
+    """Return which numbers are exchanged. Either there is a pair (latency, bandwidth) for the low end and one for the high end, or the bandwidth's band is first."""
     small, large = got < 1, got > 1e5
     if np.all(small[:, :, 0]) and np.all(large[:, :, 1]):
         return "turned"
@@ -145,23 +145,23 @@ def _mixed_up(got):
 
 
 def covers_evidence(true, got, level):
-    """The same for all counts that are large enough, to within the tolerance; a power of ten, so that one less is far off."""
+    """Return the same evidence for all counts that are large enough, to within the tolerance. It is a power of ten, so that one less is far off."""
     return [[10.0 ** min(count, HELD) for count in held(true, got)], _typical(np.abs(got.mean(2))), level]
 
 
 def _typical(values):
-    """The geometric mean of each column; what is no number counts as 0."""
+    """Return the geometric mean of each column, where what is not a number counts as 0."""
     with np.errstate(divide="ignore"):
         return np.nan_to_num(np.exp(np.log(values).mean(0)), nan=0.0, posinf=0.0).tolist()
 
 
 def widths(got, right):
-    """Typical widths of the learner's bands and of ours, by quantity."""
+    """Return typical widths of the learner's bands and of ours, by quantity."""
     return _typical(np.abs(got[:, :, 1] - got[:, :, 0])), _typical(right[:, :, 1] - right[:, :, 0])
 
 
 def width_problem(got, right, level, wide=None):
-    """`wide` is the level of bands that were as wide as they should be, if any: those of single times would not have been."""
+    """Return the problem with widths. `wide` is the level of bands that were as wide as they should be, if any, because bands of single times would not have been."""
     if not np.all(np.isfinite(got)):
         return say("no two pairs")
     for what, mine, ours in zip(("latency", "bandwidth"), *widths(got, right)):
@@ -174,7 +174,7 @@ def width_problem(got, right, level, wide=None):
 
 
 def width_evidence(got, right):
-    """The same for all widths inside the limits, another for each outside."""
+    """Return the same evidence for all widths inside the limits, and different evidence for each outside."""
     return [[min(mine, WIDTH[0] * ours), max(mine, WIDTH[1] * ours)] for mine, ours in zip(*widths(got, right))]
 
 
@@ -187,7 +187,7 @@ def gather_problem(p, n_bytes, link, got):
     beta, right = n_bytes / bytes_per_s, float(simulate.pattern_s("all-gather", p, n_bytes, *link))
     wrong = {"gather twice": 2 * right, "gather p rounds": p * (latency_s + beta / p), "gather not cut": (p - 1) * (latency_s + beta),
              "latency once": latency_s + (p - 1) / p * beta, "multiplied": (p - 1) * (latency_s + n_bytes / p * bytes_per_s)}
-    return _cost_problem("gather", p, n_bytes, right, got, wrong)
+    return _cost_problem("all-gather", p, n_bytes, right, got, wrong)
 
 
 def chain_time_s(p, n_bytes, pieces, link):
@@ -212,13 +212,13 @@ def _cost_problem(what, p, n_bytes, right, got, wrong, cut=""):
 
 
 def best_pieces(p, n_bytes, link):
-    """The best whole number of pieces: the time is convex over it."""
+    """Return the best whole number of pieces, over which the time is convex."""
     best = int(((p - 2) * n_bytes / cases.half(link)) ** 0.5)
     return min((max(1, best), best + 1), key=lambda pieces: chain_time_s(p, n_bytes, pieces, link))
 
 
 def chain_with(p, n_bytes, link, got):
-    """The time with the number of pieces that the learner has chosen, a float; not a number where it is no number of pieces."""
+    """Return the time with the number of pieces that the learner has chosen, as a float, or NaN if the choice is not a number of pieces."""
     return chain_time_s(p, n_bytes, int(got), link) if got >= 1 and float(got).is_integer() else NAN
 
 
@@ -238,7 +238,7 @@ def pieces_problem(p, n_bytes, link, got):
 # ------------------------------------------------------------------ how many ranks
 
 def not_slower(n_bytes, link, limit, depth=None):
-    """The numbers of ranks from 1 to the limit on which a ring takes no longer than a tree; `depth`: with so many levels, which is a mistake."""
+    """Return the numbers of ranks from 1 to the limit on which a ring takes no longer than a tree. `depth` gives the tree a different number of levels, as a mistake would."""
     from manyhands import simulate
 
     p = range(1, limit + 1)
@@ -282,7 +282,7 @@ def finish_problem(case, limit, got):
 
 
 def _finish(case, groups, costs, which):
-    """The finish where a bucket waits for its tensor number `which` only: -1, the last one, is right."""
+    """Return the finish if a bucket waits only for its tensor number `which`, of which -1, the last one, is right."""
     free_s = 0.0
     for group, cost in zip(groups, costs):
         free_s = max(free_s, case.ready_s[group[which]]) + cost
@@ -294,7 +294,7 @@ def _costs(case, groups):
 
 
 def _under(case, limit):
-    """The finish with buckets that never hold more than the limit, but where one tensor is larger."""
+    """Return the finish with buckets that never hold more than the limit, unless a single tensor is larger."""
     groups = []
     for i, size in enumerate(case.n_bytes):
         if groups and sum(case.n_bytes[j] for j in groups[-1]) + size <= limit:
@@ -305,7 +305,7 @@ def _under(case, limit):
 
 
 def _over(case, limit):
-    """The finish where a bucket that holds exactly the limit waits for one tensor more."""
+    """Return the finish if a bucket that holds exactly the limit waits for one tensor more."""
     groups = [[]]
     for i, size in enumerate(case.n_bytes):
         groups[-1].append(i)
@@ -315,7 +315,7 @@ def _over(case, limit):
 
 
 def time_with(case, got):
-    """The time with the size that the learner has chosen."""
+    """Return the time with the size that the learner has chosen."""
     return cases.time_s(case, got) if got >= 0 else NAN
 
 

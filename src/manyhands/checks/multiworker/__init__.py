@@ -1,6 +1,6 @@
-"""Checks of unit 07, MultiWorkerMirroredStrategy. What needs no TensorFlow is asked in the notebook's kernel; the rest runs on the workers.
+"""Checks of unit 07, MultiWorkerMirroredStrategy. What needs no TensorFlow is asked in the notebook's kernel, while the rest runs on the workers.
 
-The experiments on the workers are in `ranks`; a hang becomes FAIL lines, and the cluster heals.
+The experiments on the workers are in `ranks`. A hang becomes FAIL lines, and the cluster heals.
 """
 
 import json
@@ -20,25 +20,25 @@ from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "config", "dataset", "fit", "loss", "save", "seen"]
 
-PATIENCE_S = 6  # TensorFlow's calls show only whether the process is idle: on a busy machine it may be so for a while
+PATIENCE_S = 6  # TensorFlow's calls show only whether the process is idle, and on a busy machine it may be idle for a while
 check = partial(Report, criteria=CRITERIA)
 check_on_workers = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
 def _layouts(rng):
-    """Layouts as arguments of tf_config, without the process's number: hosts, first port, roles."""
+    """Yield layouts as arguments of tf_config without the process's number, which are hosts, first port and roles."""
     for each, roles in zip((2, 1, 3), ({"worker": int(rng.integers(2, 7))}, {"chief": 1, "worker": int(rng.integers(1, 6))}, {"chief": 1, "worker": 2, "ps": int(rng.integers(1, 5))})):
         count = sum(roles.values())
         names = [f"node{k}" for k in rng.choice(90, size=count, replace=False) + 10]
         yield [names[i // each] for i in range(count)], int(rng.integers(2000, 9000)), roles
-    roles = {"ps": int(rng.integers(1, 3)), "worker": int(rng.integers(2, 5)), "evaluator": 1, "chief": 1}  # in no usual order, and a kind more
+    roles = {"ps": int(rng.integers(1, 3)), "worker": int(rng.integers(2, 5)), "evaluator": 1, "chief": 1}  # in an unusual order, and with one more kind
     few = [f"node{k}" for k in rng.choice(90, size=3, replace=False) + 10]
     some = [few[k] for k in rng.integers(3, size=sum(roles.values()) - 4)]
-    yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles  # a host comes again after another one, and not all have equally many
+    yield [few[0], few[1], few[0], *some, few[2]], int(rng.integers(2000, 9000)), roles  # a host appears again after a different one, and not all have the same number
 
 
 def config(function):
-    """Check `function(hosts, first_port, roles, number)`: TF_CONFIG of each process of four layouts."""
+    """Check that `function(hosts, first_port, roles, number)` returns TF_CONFIG of each process of four layouts."""
     with check("config") as report:
         found = []
         for layout in _layouts(np.random.default_rng(seed())):
@@ -53,7 +53,7 @@ def config(function):
 
 
 def _parsed(answer):
-    """The learner's TF_CONFIG as a dictionary; `Stopped` if it is none."""
+    """Return the learner's TF_CONFIG as a dictionary, or raise `Stopped` if it is not one."""
     one, problem = verdicts.parsed(answer)
     if problem:
         raise Stopped(**problem)
@@ -61,7 +61,7 @@ def _parsed(answer):
 
 
 def fit(cluster, function):
-    """Check `function(make_model, x, y, global_batch, epochs, rate)`: Model.fit on all workers, its steps and its weights."""
+    """Check the steps and the weights of `function(make_model, x, y, global_batch, epochs, rate)`, which calls Model.fit on all workers."""
     with check_on_workers("fit", cluster) as report:
         cases = list(enumerate(report.on_ranks("multiworker.ranks", "fits", function, seed())))
         report.judge("steps", (verdicts.steps_problem(*one) for one in cases), [[case["steps"] or 0, case["rate"]] for _, case in cases])
@@ -70,7 +70,7 @@ def fit(cluster, function):
 
 
 def loss(cluster, function):
-    """Check `function(example_losses, weights, decay, global_batch)`: the parts of all workers add up to the objective of the whole batch."""
+    """Check that the parts of all workers that `function(example_losses, weights, decay, global_batch)` returns add up to the objective of the whole batch."""
     with check_on_workers("loss", cluster) as report:
         all_cases, *_ = report.on_ranks("multiworker.ranks", "losses", function, seed())
         for name in report.asked:
@@ -79,7 +79,7 @@ def loss(cluster, function):
 
 
 def seen(function):
-    """Check `function(policy, files, global_batch, workers)`: which worker sees which samples, for each auto-shard policy."""
+    """Check that `function(policy, files, global_batch, workers)` returns which worker sees which samples, for each auto-shard policy."""
     with check("seen") as report:
         rng, found = np.random.default_rng(seed()), {name: [] for name in report.asked}
         for workers in (2, 3, 4):
@@ -95,7 +95,7 @@ def seen(function):
 
 
 def _joined(answers):
-    """The cases of the experiment `datasets`, each with all its pipelines."""
+    """Return the cases of the experiment `datasets`, each with all its pipelines."""
     cases = []
     for parts in zip(*answers):
         own = {pipeline: epochs for part in parts for pipeline, epochs in part["mine"].items()}
@@ -107,7 +107,7 @@ def _joined(answers):
 
 
 def dataset(cluster, function):
-    """Check `function(context, x, y, global_batch, epoch, seed)`: the input of one worker."""
+    """Check that `function(context, x, y, global_batch, epoch, seed)` returns the input of one worker."""
     with check_on_workers("dataset", cluster) as report:
         cases = _joined(report.on_ranks("multiworker.ranks", "datasets", function, seed()))
         evidence = {"once": lambda case: [case["n"], case["labels"], *inputs.together(case)] if case["epochs"] else [],
@@ -118,7 +118,7 @@ def dataset(cluster, function):
 
 
 def save(cluster, function):
-    """Check `function(checkpoint, path, chief, worker)`: all write, the chief's file stays, nothing else does."""
+    """Check that with `function(checkpoint, path, chief, worker)` all workers write, and only the chief's file stays."""
     with check_on_workers("save", cluster) as report:
         with tempfile.TemporaryDirectory(prefix="manyhands-") as folder:
             answers = report.on_ranks("multiworker.ranks", "saves", function, seed(), folder, remark="save alone")

@@ -1,4 +1,4 @@
-"""How the checks of unit 07 judge input pipelines and checkpoints: see verdicts."""
+"""How the checks of unit 07 judge input pipelines and checkpoints, in the form that `verdicts` describes."""
 
 from manyhands.checks.multiworker.verdicts import say
 from manyhands.checks.record import shorten
@@ -7,7 +7,7 @@ from manyhands.checks.record import shorten
 
 
 def together(case):
-    """(samples that are seen more than once, samples that nobody sees) in epoch 0."""
+    """Return (samples that are seen more than once, samples that no worker sees) in epoch 0."""
     every = [sample for own in case["epochs"][0] for batch in own for sample in batch]
     return sorted({s for s in every if every.count(s) > 1}), sorted(set(range(case["n"])) - set(every))
 
@@ -31,7 +31,7 @@ def once_problem(case):
         mistake = "own order"
     else:
         mistake = "twice" if twice else "lost"
-    got = f"{' + '.join(map(str, sizes))} samples; more than once: {shorten(twice)}; never: {shorten(never)}"
+    got = f"{' + '.join(map(str, sizes))} samples, with {shorten(twice)} more than once and {shorten(never)} never"
     return say(mistake, expected=f"each of {case['n']} samples once", got=got, **words)
 
 
@@ -50,13 +50,13 @@ def batch_problem(case):
 
 
 def _far_from_home(places, n):
-    """Whether one of a worker's first samples was stored in the second half, or one of its last ones in the first half."""
+    """Return whether one of a worker's first samples was stored in the second half, or one of its last ones in the first half."""
     few = max(1, len(places) // 4)
     return any(place >= n / 2 for place in places[:few]) or any(place < n / 2 for place in places[-few:])
 
 
 def order_problem(case):
-    """`case["stored"]` are the samples in their stored order; the third run is epoch 0 again, with another seed."""
+    """Return the problem with the order. `case["stored"]` are the samples in their stored order, and the third run is epoch 0 again, with a different seed."""
     if case["error"]:
         return say(case["error"])
     first, second, reseeded = ([[sample for batch in own for sample in batch] for own in epoch] for epoch in case["epochs"])
@@ -66,7 +66,7 @@ def order_problem(case):
         return say("small buffer", got=first[0])
     if any(stored[:2]):
         return say("stored order", got=first[0])
-    if all(sum(a > b for a, b in zip(own, [*own[1:], own[0]])) <= 1 for run in runs for own in run if own):  # in a circle they ascend, but for one place
+    if all(sum(a > b for a, b in zip(own, [*own[1:], own[0]])) <= 1 for run in runs for own in run if own):  # in a circle they ascend, except at one place
         return say("turned round", got=first[0])
     if first == second:
         return say("same epochs", got=first[0])
@@ -80,7 +80,7 @@ def order_problem(case):
 # ------------------------------------------------------------------ 6: save
 
 def file_problem(answers, saved):
-    """`answers` by rank: {"chief", "wrote", "to the chief's", "left"}; `saved` is what stands at the path."""
+    """Return the problem with the chief's file. `answers` has {"chief", "wrote", "to the chief's", "left"} by rank, and `saved` is what was found at the path."""
     chief = next(rank for rank, one in enumerate(answers) if one["chief"])
     for rank, one in enumerate(answers):
         if not one["wrote"]:
@@ -96,7 +96,7 @@ def file_problem(answers, saved):
 
 
 def clean_problem(answers, others):
-    """`others` are the names of files in the folder that do not belong to the checkpoint."""
+    """Return the problem with what is left, where `others` are the names of files in the folder that do not belong to the checkpoint."""
     for rank, one in enumerate(answers):
         if not one["chief"] and one["left"]:
             return say("left behind", rank=rank, got=one["left"], name=one["left"][0])

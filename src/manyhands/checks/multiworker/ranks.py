@@ -1,6 +1,6 @@
-"""The half of unit 07's checks that runs on the workers: experiments with the learner's functions, told as plain numbers.
+"""The half of unit 07's checks that runs on the workers. It makes experiments with the learner's functions and returns plain numbers.
 
-`strategy` is the one that the notebook's set-up cell has made: a process can hardly make a second world. Everything is float64.
+`strategy` is the one that the notebook's set-up cell has made, because a process can hardly make a second world. Everything is float64.
 """
 
 import glob
@@ -22,7 +22,7 @@ def me():
 # ------------------------------------------------------------------ 2: fit
 
 def fits(name, seed):
-    """A layer of scores, trained by the learner's function; each worker's model starts with weights of its own."""
+    """Train a layer of scores with the learner's function, where each worker's model starts with different weights."""
     function, rng, world = learners(name), np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
     batch, epochs, rate = world * int(rng.integers(2, 4)), 2, float(rng.integers(128, 384)) / 1024
     x, y = rng.normal(size=(3 * batch, 4)), rng.integers(3, size=3 * batch)
@@ -54,13 +54,13 @@ def _cut(n, batch):
 
 
 def _twice(batch, world):
-    """The samples of an epoch's one step, if each worker takes its share of the data, and fit then its part of that."""
+    """Return the samples of an epoch's only step if each worker takes its share of the data, and fit then takes its part of that share."""
     shares = (np.arange(worker, 3 * batch, world)[:batch] for worker in range(world))
     return np.concatenate([np.array_split(share, world)[worker] for worker, share in enumerate(shares)])
 
 
 def _trained(start, x, y, batches, rate):
-    """Weights of one process as one flat array: SGD on the mean cross-entropy of these batches. Without TensorFlow."""
+    """Return the weights that a single process computes by SGD on the mean cross-entropy of these batches, as one flat array, without TensorFlow."""
     matrix, bias = start
     for rows in batches:
         scores = x[rows] @ matrix + bias
@@ -73,7 +73,7 @@ def _trained(start, x, y, batches, rate):
 # ------------------------------------------------------------------ 3: loss
 
 def losses(name, seed):
-    """The learner's parts of some batches, added up over the workers, and which mistake the sum looks like."""
+    """Add up the learner's parts of some batches over the workers, and name the mistake that the sum looks like."""
     function, strategy = learners(name), learners("strategy")
     rng, n, cases = np.random.default_rng(seed), learners("strategy").num_replicas_in_sync, []
     few, many = (int(rng.integers(*span)) for span in ((2, 4), (5, 8)))
@@ -87,10 +87,10 @@ def losses(name, seed):
 
 @contextmanager
 def _one_worker():
-    """This process as if it were the only worker, also for a function that asks the set-up cell's names or the environment how many there are."""
+    """Treat this process as the only worker, even for a function that asks the set-up cell's names or the environment how many there are."""
     from IPython import get_ipython
 
-    alone = tf.distribute.get_strategy()  # TensorFlow's default: one replica
+    alone = tf.distribute.get_strategy()  # TensorFlow's default, which has one replica
     with patch.dict(get_ipython().user_ns, strategy=alone, workers=learners("workers")[:1]), patch.dict(os.environ, WORLD_SIZE="1"):
         yield alone
 
@@ -125,7 +125,7 @@ def _flat(tensors):
 
 
 def _alone(start, x, y, sizes, decay):
-    """Objective and gradients of one process as one flat array, and what likely mistakes would give. Without TensorFlow."""
+    """Return the objective and gradients that a single process computes, as one flat array, and what likely mistakes would give, without TensorFlow."""
     n, total, ends = len(sizes), sum(sizes), np.cumsum(sizes)
     scores = x @ start[0] + start[1]
     scores = scores - scores.max(1, keepdims=True)
@@ -137,14 +137,14 @@ def _alone(start, x, y, sizes, decay):
     mean, decayed = each.sum(0) / total, decay * penalty
     wrong = {"mean of own": means + decayed, "mean of means": means / n + decayed, "divided again": mean / n + decayed, "not divided": each.sum(0) + decayed,
              "decay on each": mean + n * decayed, "decay by batch": mean + decayed / total, "no half": mean + 2 * decayed, "no decay": mean}
-    fixed = [("number of workers", mean + n * decayed / k) for k in range(2, 13) if k != n]  # somebody wrote the number down
+    fixed = [("number of workers", mean + n * decayed / k) for k in range(2, 13) if k != n]  # a fixed number in the code
     return mean + decayed, [*wrong.items(), *fixed]
 
 
 # ------------------------------------------------------------------ 5: dataset
 
 def datasets(name, seed):
-    """Two epochs of the learner's pipelines, and the first with another seed, for workers with one and with several replicas. This process is every third pipeline."""
+    """Run two epochs of the learner's pipelines, and the first with a different seed, for workers with one and with several replicas. This process is every third pipeline."""
     function, rng, results = learners(name), np.random.default_rng(seed), []
     world, seed = int(os.environ["WORLD_SIZE"]), int(seed) % 1000
     for pipelines, each in ((3, 1), (2, 2), (4, 2)):
@@ -161,7 +161,7 @@ def datasets(name, seed):
 
 
 def _epoch(function, context, x, batch, epoch, seed):
-    """{"batches": samples of each batch, "labels": do they belong to them}; {"error"} if it is no such dataset."""
+    """Return {"batches": samples of each batch, "labels": whether they belong to them}, or {"error"} if there is no such dataset."""
     x, y = x[:, None].copy(), (3 * x + 1).astype("int64")
     lent = x.copy(), y.copy()
     dataset = function(context, *lent, batch, epoch, seed)
@@ -177,7 +177,7 @@ def _epoch(function, context, x, batch, epoch, seed):
 # ------------------------------------------------------------------ 6: save
 
 class Watched:
-    """A checkpoint that notes who writes where. Whoever is not the chief does not really write to the chief's path: two would spoil it."""
+    """A checkpoint that notes which worker writes where. A worker that is not the chief does not really write to the chief's path, because two writers would spoil it."""
 
     def __init__(self, checkpoint, path, is_chief, elsewhere):
         self._checkpoint, self._path, self._is_chief, self._elsewhere = checkpoint, path, is_chief, elsewhere
@@ -197,7 +197,7 @@ class Watched:
 
 
 def saves(name, seed, folder):
-    """The learner's save on all workers. The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm does."""
+    """Run the learner's save on all workers. The checkpoint has a variable of which every worker keeps a part, as a metric or a batch norm does."""
     function, strategy = learners(name), learners("strategy")
     rng, world = np.random.default_rng(seed), int(os.environ["WORLD_SIZE"])
     weight, parts, chief = rng.normal(size=2), rng.integers(1, 9, size=world), int(rng.integers(1, world))
@@ -216,14 +216,14 @@ def saves(name, seed, folder):
 
 
 def saved(folder):
-    """What stands in the checkpoint, and which other files are there."""
+    """Return what the checkpoint contains, and which other files are next to it."""
     folder = os.path.join(folder, "saved")
     path = os.path.join(folder, "checkpoint")
     own = {os.path.basename(file) for file in glob.glob(glob.escape(path) + ".*")}
     others = sorted(os.path.relpath(os.path.join(place, file), folder) for place, _, files in os.walk(folder) for file in files if place != folder or file not in own)
     try:
         reader = tf.train.load_checkpoint(path)
-    except Exception:  # TensorFlow says in several ways that there is none
+    except Exception:  # TensorFlow reports in several ways that there is none
         return {"got": None, "others": others}
     values = {key.split("/")[0]: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key.endswith("VARIABLE_VALUE")}
     known = {"weight", "total"} <= set(values)

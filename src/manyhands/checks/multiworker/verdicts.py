@@ -1,6 +1,6 @@
-"""How the checks of unit 07 judge answers: the right ones, and which mistake a wrong one looks like.
+"""How the checks of unit 07 judge answers, that is, what is right and which mistake a wrong answer looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 import json
@@ -24,12 +24,12 @@ def near(a, b):
 # ------------------------------------------------------------------ 1: config
 
 def kinds(roles):
-    """The kind of each process, in order."""
+    """Return the kind of each process, in order."""
     return [kind for kind, count in roles.items() for _ in range(count)]
 
 
 def config_of(hosts, first_port, roles, number):
-    """What TF_CONFIG must say to process `number`, as a dict."""
+    """Return what TF_CONFIG must tell process `number`, as a dict."""
     cluster, used, tasks = {}, {}, []
     for host, kind in zip(hosts, kinds(roles), strict=True):
         tasks.append({"type": kind, "index": len(cluster.setdefault(kind, []))})
@@ -39,7 +39,7 @@ def config_of(hosts, first_port, roles, number):
 
 
 def parsed(answer):
-    """(the dict in a learner's TF_CONFIG, None), or (None, what is wrong with it)."""
+    """Return (the dict in a learner's TF_CONFIG, None), or (None, what is wrong with it)."""
     if not isinstance(answer, str):
         return None, say("not text", got=type(answer).__name__)
     try:
@@ -53,7 +53,7 @@ def parsed(answer):
 
 
 def cluster_problem(layout, configs):
-    """`configs` are those of all processes of one layout."""
+    """Return the problem with "cluster" in `configs`, which has the config of every process of one layout."""
     hosts, first_port, roles = layout
     right = config_of(*layout, 0)["cluster"]
     for number, config in enumerate(configs):
@@ -124,7 +124,7 @@ def loss_problem(case):
 # ------------------------------------------------------------------ 4: seen
 
 def who_sees(policy, files, global_batch, workers):
-    """The samples of each worker, in the order in which it sees them. Samples are numbered through all files, which hold `files[0]`, `files[1]`, ... of them."""
+    """Return the samples of each worker, in the order in which it sees them. Samples are numbered through all files, which hold `files[0]`, `files[1]`, ... of them."""
     every = list(range(sum(files)))
     if policy == "OFF":
         return [every] * workers
@@ -141,7 +141,7 @@ def who_sees(policy, files, global_batch, workers):
 
 
 def plain_lists(answer, workers):
-    """A learner's answer as lists of whole numbers; None if it is not one list for each worker."""
+    """Return a learner's answer as lists of whole numbers, or None if it is not one list for each worker."""
     try:
         lists = [[int(sample) for sample in own] for own in answer]
     except (TypeError, ValueError):
