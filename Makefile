@@ -24,7 +24,7 @@ help:               ## this list
 	  $(firstword $(MAKEFILE_LIST))
 
 lab: python3        ## open the course in JupyterLab
-	$(RUN) manyhands lab $(ARGS)
+	$(RUN) --horovod-later manyhands lab $(ARGS)
 
 doctor: python3     ## what this machine can do
 	$(RUN) manyhands doctor $(ARGS)

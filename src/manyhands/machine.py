@@ -1,9 +1,12 @@
 """What this machine has: processors, memory, programs."""
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -64,3 +67,51 @@ def says(*command, timeout_s=10):
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def horovod_progress(root):
+    """The file in which the set-up writes how far Horovod's build is; it exists only meanwhile."""
+    return Path(root) / ".manyhands" / "horovod.progress"
+
+
+def tell_horovod_build(root, detail):
+    """Write how far Horovod's build is, in one rename; an empty text removes the file."""
+    path = horovod_progress(root)
+    if not detail:
+        path.unlink(missing_ok=True)
+    elif not path.exists() or path.read_text() != detail:
+        path.with_suffix(".new").write_text(detail)
+        os.replace(path.with_suffix(".new"), path)
+
+
+@contextmanager
+def horovod_lock(root, patience_s=0.0):
+    """Held by the process that builds Horovod in the background: True in it, False where another one holds it."""
+    path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + patience_s
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w") as handle:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mine = True
+            except BlockingIOError:
+                mine = False
+            except OSError:
+                mine = True  # a file system without locks
+            if mine or time.monotonic() >= until:
+                break
+            time.sleep(0.1)
+        yield mine
+
+
+def horovod_build(root):
+    """How far the build of Horovod in the background is, in words; "" if none runs."""
+    if not (Path(root) / ".manyhands" / "horovod.lock").exists():
+        return ""
+    with horovod_lock(root) as free:
+        if free:
+            return ""
+    try:
+        return horovod_progress(root).read_text()
+    except OSError:
+        return "beginning"

@@ -4,6 +4,8 @@
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
     python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, and one more list of packages
+    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, but Horovod is built in the background
+    python3 src/manyhands/cli/bootstrap.py horovod          what is built in the background
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
 needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.
@@ -27,17 +29,25 @@ ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
+from manyhands import machine
 from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
 from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps
 
+LATER = ("Horovod is being built in the background, which takes about 4 minutes on 2 cores, once. "
+         "Start_Here shows when it is ready; until then, everything but unit 10 works.")
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
+BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
 
-def set_up(root=ROOT, again=False):
-    """Bring the environment up to date; returns its Python. `again` retries a Horovod build that has failed before."""
+def set_up(root=ROOT, again=False, later=False):
+    """Bring the environment up to date; returns its Python. `again` retries a Horovod build that has failed before;
+    `later` leaves a build to the background."""
     plan = setup_plan.Plan(root, os.environ)
     again = again or NO_SKIPS
+    if later and plan.finished_but_horovod() and not plan.horovod_tried() and build_later(plan):
+        print(LATER, flush=True)
+        return plan.python
     if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.horovod_done():
             print(f"Horovod is not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
@@ -48,7 +58,7 @@ def set_up(root=ROOT, again=False):
         make_environment(plan, steps)
         install_torch(plan, steps)
         install_packages(plan, steps)
-        install_horovod(plan, steps, again)
+        install_horovod(plan, steps, again, later)
     return plan.python
 
 
@@ -164,8 +174,60 @@ def install_packages(plan, steps):
     steps.end(f"{len(names)} and the course itself")
 
 
-def install_horovod(plan, steps, again):
-    """Step 5: Horovod, from the cache or built. It may fail without stopping the course, except where CI forbids it."""
+def build_later(plan):
+    """Start Horovod's build in a process of its own, if it needs to be built and can be; returns whether it runs."""
+    if plan.horovod_cached() or horovod_wheel.missing_tools(plan.python):
+        return False
+    if not machine.horovod_build(plan.root):  # else it runs already
+        subprocess.Popen([sys.executable, str(Path(__file__).resolve()), "horovod"], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                         preexec_fn=lambda: os.nice(19), env=plan.environ)
+    return True
+
+
+def build_horovod(root=ROOT):
+    """What `build_later` starts: build Horovod without stopping another set-up, and install it as step 5 does."""
+    plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
+    with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
+        if not mine:
+            return
+        steps.begin("Horovod " + horovod_wheel.VERSION)
+        try:
+            wheel_of(plan, steps)
+            failed = None
+        except BUILD_FAILS as error:
+            failed = error
+        steps.number = 0
+        with one_at_a_time(root / ".manyhands" / "setup.lock"):
+            now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
+            if failed:
+                horovod_failed(now, steps, failed)
+            else:
+                install_horovod(now, steps, again=True)
+
+
+def wheel_of(plan, steps):
+    """Horovod's wheel, from the cache or built; how far it is stands in a file of the clone, too, for its pages."""
+    def shown(detail):
+        if detail:
+            machine.tell_horovod_build(plan.root, detail)
+        return detail
+
+    def call(command, env, cwd, watch):
+        steps.call(command, env, cwd, watch=lambda line: shown(watch(line)))
+
+    def waiting(detail):
+        steps.show(f"another set-up is {shown(detail) or 'building it'}")
+
+    try:
+        return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
+    finally:
+        machine.tell_horovod_build(plan.root, "")
+
+
+def install_horovod(plan, steps, again, later=False):
+    """Step 5: Horovod, from the cache or built, now or `later`. It may fail without stopping the course, except where
+    CI forbids it."""
     steps.begin("Horovod " + horovod_wheel.VERSION)
     wanted = plan.horovod_wanted()
     if plan.stamp.get("horovod") == wanted:
@@ -178,22 +240,25 @@ def install_horovod(plan, steps, again):
         if missing:
             raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
                              "; ".join(remedy for _, remedy in missing))
-        wheel = horovod_wheel.get_wheel(
-            plan.python, lambda command, env, cwd: steps.call(command, env, cwd, watch=setup_plan.build_detail),
-            waiting=lambda: steps.note("another set-up is building it; waiting for that one ..."))
+        if later and build_later(plan):
+            return steps.end(LATER)
+        wheel = wheel_of(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
-    except (StepFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:
-        failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
-        if NO_SKIPS:
-            raise failed from error
-        print(steps.failure(failed), flush=True)
-        plan.finish_part("horovod_failed", wanted)
-        print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.",
-              flush=True)
-        return None
+    except BUILD_FAILS as error:
+        return horovod_failed(plan, steps, error)
     plan.finish_part("horovod", wanted)
     return steps.end("is there")
+
+
+def horovod_failed(plan, steps, error):
+    """Say why, and remember it, so that the next start does not try for minutes what fails again."""
+    failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
+    if NO_SKIPS:
+        raise failed from error
+    print(steps.failure(failed), flush=True)
+    plan.finish_part("horovod_failed", plan.horovod_wanted())
+    print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
 
 
 def install_list(plan, name):
@@ -219,14 +284,19 @@ def write_offline(plan):
 
 
 def main(argv):
-    """`setup`, `offline`, or `run [--with LIST] MODULE arguments`."""
+    """`setup`, `offline`, `horovod`, or `run [--with LIST] [--horovod-later] MODULE arguments`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []
     if more:
         argv = ["run", *argv[3:]]
-    if not argv or argv[0] not in ("setup", "offline", "run") or (argv[0] == "run" and len(argv) < 2):
+    later = argv[:2] == ["run", "--horovod-later"]
+    if later:
+        argv = ["run", *argv[2:]]
+    if not argv or argv[0] not in ("setup", "offline", "horovod", "run") or (argv[0] == "run" and len(argv) < 2):
         sys.exit(__doc__)
-    python = set_up(again=argv[0] == "setup")
+    if argv[0] == "horovod":
+        return build_horovod()
+    python = set_up(again=argv[0] == "setup", later=later)
     if argv[0] == "setup":
         print(f"The course is ready: {python}")
         return

@@ -15,7 +15,9 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 VERSION = "0.28.1"
@@ -154,18 +156,43 @@ def build_environment(bin_folder, environ=os.environ):
 
 @contextmanager
 def locked(path, waiting):
-    """One build at a time on this machine: a second set-up says `waiting()`, waits,
-    then finds the wheel in the cache."""
+    """One build at a time on this machine: a second set-up calls `waiting()` each second,
+    and then finds the wheel in the cache."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:
-            pass  # a file system without locks: two builds may run, the rename below keeps each whole
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(1)
+            except OSError:
+                break  # a file system without locks: two builds may run, the rename below keeps each whole
         yield
+
+
+def build_detail(line):
+    """The per cent that CMake's build prints; the last four are the linking, which prints nothing for a long time."""
+    found = re.search(r"\[ *(\d+)%\]", line)
+    if not found:
+        return None
+    return f"building, {found[1]} %: " + ("last step, about a minute" if int(found[1]) > 95 else
+                                          "about 4 minutes on 2 cores, once")
+
+
+def tell(path, detail):
+    """Write how far a build is, in one rename."""
+    path.with_suffix(".new").write_text(detail)
+    os.replace(path.with_suffix(".new"), path)
+
+
+def told(path):
+    """How far the build is that writes this file; "" if it has not said so."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def cached_wheel(folder):
@@ -173,35 +200,70 @@ def cached_wheel(folder):
     return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
 
 
-def get_wheel(python, call, cache=None, waiting=lambda: None):
+def get_wheel(python, call, cache=None, waiting=lambda detail: None):
     """The wheel for this Python's environment: from the cache, else built there.
 
-    `call(command, env, cwd)` runs one command, shows its progress, keeps its log, and raises when it fails.
+    `call(command, env, cwd, watch)` runs one command, shows what `watch(line)` makes of its lines, keeps its log, and
+    raises when it fails. `waiting(detail)`: another process is building it, and this far.
     """
     folder = (cache or cache_folder()) / wheel_key(installed_versions(python))
     if cached_wheel(folder):
         return cached_wheel(folder)
-    with locked(folder.with_suffix(".lock"), waiting):
+    progress = folder.with_suffix(".progress")
+    with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))):
         if not cached_wheel(folder):
-            build(python, folder, call)
+            progress.unlink(missing_ok=True)
+            build(python, folder, partial(_call, call, progress))
+            progress.unlink(missing_ok=True)
     return cached_wheel(folder)
 
 
+def _call(call, progress, command, env, cwd):
+    def watch(line):
+        detail = build_detail(line)
+        if detail and detail != told(progress):
+            tell(progress, detail)
+        return detail
+
+    call(command, env, cwd, watch)
+
+
 def build(python, folder, call):
-    """Download, edit and build in a temporary folder; the finished wheel enters the cache in one rename."""
-    env = build_environment(Path(python).parent)
-    pip = [str(python), "-m", "pip"]
-    with tempfile.TemporaryDirectory(prefix="manyhands-horovod-") as work:
-        source = Path(work) / f"horovod-{VERSION}"
-        call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", work,
-              f"horovod=={VERSION}"], env, work)
-        with tarfile.open(next(Path(work).glob("horovod-*.tar.gz"))) as archive:
-            archive.extractall(work)
-        edit_sources(source, installed_versions(python)["torch"])
-        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", work, str(source)], env,
-             work)
-        wheel = next(Path(work).glob("horovod-*.whl"))
-        with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder.parent) as unfinished:
-            shutil.copy(wheel, unfinished)
-            folder.mkdir(exist_ok=True)
-            os.replace(Path(unfinished) / wheel.name, folder / wheel.name)
+    """Build in a folder of the cache; the finished wheel enters the cache in one rename.
+
+    A build that was killed goes on with what is compiled already. If that fails, all is built again.
+    """
+    # compiled files know the environment by its path
+    work = folder.with_name(f"{folder.name}-{hashlib.sha256(str(python).encode()).hexdigest()[:8]}.build")
+    goes_on = work.is_dir()
+    try:
+        _build(python, folder, call, work)
+    except Exception:
+        if not goes_on:
+            raise
+        shutil.rmtree(work)
+        _build(python, folder, call, work)
+    for one in folder.parent.glob(f"{folder.name}-*.build"):
+        shutil.rmtree(one, ignore_errors=True)
+
+
+def _build(python, folder, call, work):
+    env, pip = build_environment(Path(python).parent), [str(python), "-m", "pip"]
+    aside = f".unfinished-{folder.name}-"
+    for killed in folder.parent.glob(f"{aside}*"):
+        shutil.rmtree(killed, ignore_errors=True)
+    if not work.is_dir():
+        with tempfile.TemporaryDirectory(prefix=aside, dir=folder.parent) as fetched:
+            call([*pip, "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--dest", fetched,
+                  f"horovod=={VERSION}"], env, fetched)
+            with tarfile.open(next(Path(fetched).glob("horovod-*.tar.gz"))) as archive:
+                archive.extractall(fetched)
+            source = Path(fetched) / f"horovod-{VERSION}"
+            edit_sources(source, installed_versions(python)["torch"])
+            os.replace(source, work)
+    with tempfile.TemporaryDirectory(prefix=aside, dir=folder.parent) as unfinished:
+        call([*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", unfinished, str(work)],
+             env, unfinished)
+        wheel = next(Path(unfinished).glob("horovod-*.whl"))
+        folder.mkdir(exist_ok=True)
+        os.replace(wheel, folder / wheel.name)

@@ -71,15 +71,6 @@ def detail(line):
     return None
 
 
-def build_detail(line):
-    """The per cent that CMake's build prints; the last four are the linking, which prints nothing for a long time."""
-    found = re.search(r"\[ *(\d+)%\]", line)
-    if not found:
-        return None
-    return f"building, {found[1]} %: " + ("last step, about a minute" if int(found[1]) > 95 else
-                                          "about 4 minutes on 2 cores, once")
-
-
 def explain_os_error(error):
     """(why, what to do) of an OSError in the set-up itself."""
     if error.errno == errno.ENOSPC:
@@ -122,12 +113,17 @@ class Plan:
 
     def finished(self):
         """Nothing to do: everything wanted is installed (or Horovod has failed before)."""
+        return self.finished_but_horovod() and self.horovod_tried()
+
+    def finished_but_horovod(self):
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
             return False
         done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
         wanted = {"torch": self.torch_wanted(), "packages": self.packages_wanted(), "course": self.course_wanted()}
-        tried = self.horovod_wanted() in (self.stamp.get("horovod"), self.stamp.get("horovod_failed"))
-        return done == wanted and tried
+        return done == wanted
+
+    def horovod_tried(self):
+        return self.horovod_wanted() in (self.stamp.get("horovod"), self.stamp.get("horovod_failed"))
 
     def horovod_done(self):
         return self.stamp.get("horovod") == self.horovod_wanted()

@@ -23,7 +23,7 @@ from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
 from manyhands.cli.setup_steps import StepFailed, Steps, explain, written
 
 ROOT = Path(__file__).resolve().parents[3]
-EARLY = ["__init__.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+EARLY = ["__init__.py", "machine.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
 
 STAND_IN = """#!{python} -IS
 import json, os, shutil, sys
@@ -191,7 +191,7 @@ def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatc
 
 def test_a_list_that_a_command_needs_is_installed_once_and_not_for_the_others(clone, monkeypatch):
     monkeypatch.setattr(bootstrap, "ROOT", clone)
-    monkeypatch.setattr(bootstrap.set_up, "__defaults__", (clone, False))
+    monkeypatch.setattr(bootstrap.set_up, "__defaults__", (clone, False, False))
     ran = []
     monkeypatch.setattr(bootstrap.os, "execve", lambda path, words, env: ran.append(words[1:]))
     bootstrap.main(["run", "manyhands", "lab"])
@@ -413,13 +413,14 @@ def test_what_runs_before_the_set_up_is_standard_library_and_old_syntax(name):
     tree = ast.parse((ROOT / "src" / "manyhands" / name).read_text(), feature_version=(3, 9))
     imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    assert [module for module in imported if module.split(".")[0] not in sys.stdlib_module_names and not module.startswith("manyhands.cli")] == []
+    assert [module for module in imported if module.split(".")[0] not in sys.stdlib_module_names and module.split(".")[0] != "manyhands"] == []
 
 
 def test_the_list_of_what_runs_before_the_set_up_is_whole_and_the_image_gets_all_of_it():
     sources = {name: (ROOT / "src" / "manyhands" / name).read_text() for name in EARLY}
     named = {f"cli/{module}.py" for text in sources.values()
              for line in re.findall(r"^from manyhands\.cli(?:\.(\w+) import .*| import ([^#\n]*?))(?:  #.*)?$", text, re.M) for module in re.split(r", ", "".join(line))}
+    named |= {f"{module}.py" for text in sources.values() for module in re.findall(r"^from manyhands import (\w+)$", text, re.M)}
     assert named | {"__init__.py", "cli/__init__.py", "cli/bootstrap.py"} == set(EARLY)
     before, _, _ = (ROOT / "docker" / "Dockerfile").read_text().partition("bootstrap.py setup")
     copied = re.findall(r"src/manyhands/([\w/*]+(?:\.py)?)", before)
@@ -547,6 +548,6 @@ def test_stopped_while_it_waits_for_another_set_up(tmp_path):
 
 
 def test_the_end_of_horovods_build_says_that_it_is_the_last_step():
-    assert setup_plan.build_detail("[ 42%] Building CXX object x.o") == "building, 42 %: about 4 minutes on 2 cores, once"
-    assert setup_plan.build_detail("[ 98%] Linking CXX shared library y.so") == "building, 98 %: last step, about a minute"
-    assert setup_plan.build_detail("-- Found MPI") is None
+    assert horovod_wheel.build_detail("[ 42%] Building CXX object x.o") == "building, 42 %: about 4 minutes on 2 cores, once"
+    assert horovod_wheel.build_detail("[ 98%] Linking CXX shared library y.so") == "building, 98 %: last step, about a minute"
+    assert horovod_wheel.build_detail("-- Found MPI") is None

@@ -31,7 +31,7 @@ def sources():
 def pretend(log, pause_s=0.0):
     """A `call` that stands for pip: `pip download` brings an archive, `pip wheel` makes a wheel."""
 
-    def call(command, env, cwd):
+    def call(command, env, cwd, watch):
         with open(log, "a") as lines:
             lines.write(f"{command[3]} {env['MAKEFLAGS']}\n")
         if command[3] == "download":
@@ -42,6 +42,7 @@ def pretend(log, pause_s=0.0):
                     archive.addfile(member, io.BytesIO(text.encode()))
         else:
             edited = (Path(command[-1]) / "horovod/torch/CMakeLists.txt").read_text()
+            watch("[ 42%] Building CXX object x.o")
             time.sleep(pause_s)
             (Path(cwd) / f"horovod-{horovod_wheel.VERSION}-cp311.whl").write_text(edited)
 
@@ -66,25 +67,50 @@ def test_a_sites_pytorch_gets_the_language_that_its_headers_ask_for(torch, stand
 def test_two_builds_at_once_are_one_build(tmp_path):
     context = multiprocessing.get_context("fork")
     both = [context.Process(target=horovod_wheel.get_wheel, args=(
-        sys.executable, pretend(tmp_path / "log", 0.5), tmp_path / "cache", (tmp_path / "waited").touch)) for _ in range(2)]
+        sys.executable, pretend(tmp_path / "log", 1.5), tmp_path / "cache", (tmp_path / "waited").write_text)) for _ in range(2)]
     for process in both:
         process.start()
     for process in both:
         process.join(60)
-    assert [process.exitcode for process in both] == [0, 0] and (tmp_path / "waited").exists()
+    assert [process.exitcode for process in both] == [0, 0] and (tmp_path / "waited").read_text().startswith("building, 42 %")
     assert (tmp_path / "log").read_text().count("wheel") == 1
 
 
 def test_a_failed_build_leaves_nothing_in_the_cache(tmp_path):
-    def fail(command, env, cwd):
+    def fail(command, env, cwd, watch):
         if command[3] == "download":
-            return pretend(tmp_path / "log")(command, env, cwd)
+            return pretend(tmp_path / "log")(command, env, cwd, watch)
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
         horovod_wheel.get_wheel(sys.executable, fail, tmp_path / "cache")
     assert list((tmp_path / "cache").rglob("*.whl")) == []
     assert horovod_wheel.get_wheel(sys.executable, pretend(tmp_path / "log"), tmp_path / "cache").exists()
+
+
+def test_what_a_killed_build_has_compiled_is_used_and_if_that_fails_all_is_built_again(tmp_path):
+    def killed(command, env, cwd, watch):
+        if command[3] == "download":
+            return pretend(tmp_path / "log")(command, env, cwd, watch)
+        (Path(command[-1]) / "compiled.o").write_text("half of it")
+        raise KeyboardInterrupt
+
+    def goes_on(command, env, cwd, watch):
+        if command[3] == "wheel" and (Path(command[-1]) / "compiled.o").exists():
+            with open(tmp_path / "log", "a") as lines:
+                lines.write("went on\n")
+            if broken:
+                raise RuntimeError("compiled.o: file truncated")
+        pretend(tmp_path / "log")(command, env, cwd, watch)
+
+    for broken, calls in ((False, ["download", "went", "wheel"]), (True, ["download", "went", "download", "wheel"])):
+        (tmp_path / "log").write_text("")
+        cache = tmp_path / f"cache-{broken}"
+        with pytest.raises(KeyboardInterrupt):
+            horovod_wheel.get_wheel(sys.executable, killed, cache)
+        assert horovod_wheel.get_wheel(sys.executable, goes_on, cache).exists()
+        assert [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()] == calls
+        assert [path.suffix for path in cache.iterdir() if path.is_dir()] == [""], "nothing is left but the wheel's folder"
 
 
 def test_an_edit_that_no_longer_fits_is_an_error(tmp_path):
