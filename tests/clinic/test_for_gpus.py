@@ -105,7 +105,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
     code = main(["clinic", "--output", str(tmp_path / "page.html"), *words])
     said = capsys.readouterr()
     text = " ".join(said.out.split())
-    assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
+    assert code in (0, 3) and "Every rank completed 9 steps" in text, said.out
     assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
     assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
@@ -177,7 +177,7 @@ def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_pat
     (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
     assert main(["predict", "two.py", "--to", "8,32", "--global-batch", "fixed", "--output", str(tmp_path / "p.svg")]) == 0
     said = capsys.readouterr()
-    assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
+    assert "two GPUs are needed" in said.out and "was measured on 2 ranks" in said.out
     assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 

@@ -71,7 +71,7 @@ class TestCluster:
         end_node(nodes[0])
         with pytest.raises(RankDied) as death:
             cluster.px("dist.barrier()")
-        assert death.value.culprits == [0, 1] and f"{before[0]} has gone, with all its ranks" in death.value.text
+        assert death.value.culprits == [0, 1] and f"{before[0]} was lost with all its ranks" in death.value.text
         assert world_checks.table(cluster) == world_checks.expected(2, 2)
         assert [node.number for node in cluster._runtime._engines._nodes] == [1, 2]
         nodes[0] = start_node()

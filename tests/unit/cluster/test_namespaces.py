@@ -83,7 +83,7 @@ def test_what_nodes_send_is_not_asked_while_another_thread_uses_the_cluster():
     other = threading.Thread(target=turn.__enter__)
     other.start()
     other.join()
-    with pytest.raises(RuntimeError, match="at work for another thread"):
+    with pytest.raises(RuntimeError, match="busy with another thread"):
         emulated.sent(cluster)
     assert asked == []
 
