@@ -273,7 +273,7 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
     ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "compiles a CUDA extension"),
     ("RuntimeError: 0 active drivers ([]). There should only be one.", "a Triton kernel"),
     ("NotImplementedError: Could not run 'mine::scan' with arguments from the 'CPU' backend.", "a kernel for GPUs"),
-    ("AssertionError: Torch not compiled with CUDA enabled", "asks a GPU for what the stand-in"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "uses a feature of GPUs that the stand-in"),
     ("ModuleNotFoundError: No module named 'pandas'", None)])
 def test_what_no_stand_in_can_take_the_place_of(error, what):
     said = sentence(f"Traceback:\n{error}\n")

@@ -80,7 +80,7 @@ def test_an_event_in_small(hack, tmp_path):
     signing.new_key("own.key")
     assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
     code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
-    assert code == 1 and "a record in" in said and "was signed with another key" in said
+    assert code == 1 and "a record in" in said and "was signed with a different key" in said
     (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"size"', b'"sise"'))
     code, said = hack("board", str(records[0].parent), "-o", "out")
     assert code == 1 and "changed.record was changed after it was signed" in said

@@ -118,6 +118,6 @@ def test_what_is_missing_is_said_in_a_sentence(own, tmp_path):
     (tmp_path / "train.py").write_text("raise SystemExit('it ran')")
     for command in ("clinic", "rehearse", "predict"):
         done = manyhands(own, command, "train.py", cwd=tmp_path)
-        assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" brings what is needed.\n')
+        assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" installs what is needed.\n')
     done = manyhands(own, "check", "06", cwd=tmp_path)  # a command of the course
     assert done.returncode == 2 and done.stderr.startswith("manyhands check: ") and "Traceback" not in done.stderr

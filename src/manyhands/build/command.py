@@ -16,7 +16,7 @@ def main(argv):
     made.add_argument("--no-execute", action="store_true",
                       help="keep the outputs stored for unchanged cells, run nothing")
     made.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
-    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
+    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells that are tagged measured")
     options = completed(made).parse_args(argv)
     return _telling(_check if options.check else _build, options)
 
@@ -35,7 +35,8 @@ def validate(argv):
     made.add_argument("units", nargs="*", metavar="UNIT",
                       help="06, 06_ddp or a path; all units if none is named").completer = unit_names
     made.add_argument("--jobs", type=whole,
-                      help="how many at once (by default one more than there are cores, 8 at most)")
+                      help="number of notebooks that run at the same time (default: one more than there are cores, 8 "
+                           "at most)")
     return _telling(_validate, completed(made).parse_args(argv))
 
 
@@ -78,7 +79,7 @@ def _build(root, options):
 
 
 def _check(root, options):
-    with working("what is built is compared with its sources"):
+    with working("comparing what is built with its sources"):
         from manyhands.build import up_to_date
         from manyhands.build.slides import drifts as slide_drifts
 
@@ -87,7 +88,7 @@ def _check(root, options):
     for one in found:
         print(one, file=sys.stderr)
     if not found:
-        print("all that is built follows from its source")
+        print("all that is built agrees with its sources")
     return 1 if found else 0
 
 
@@ -124,8 +125,8 @@ def _validate(root, options):
 def _slides(root, options):
     from manyhands.build import slides as deck_maker
 
-    with working("decks are compared with their sources") as line:
+    with working("comparing decks with their sources") as line:
         made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
-    for path in made or ["all decks follow from their sources"]:
+    for path in made or ["all decks agree with their sources"]:
         print(path if isinstance(path, str) else path.relative_to(root))
     return 0

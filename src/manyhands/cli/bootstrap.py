@@ -40,7 +40,7 @@ def set_up(root=ROOT, again=False):
     again = again or NO_SKIPS
     if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.horovod_done():
-            print(f"Horovod is not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
+            print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
     steps = Steps(5, root / ".manyhands" / "setup.log")
     with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
@@ -63,7 +63,7 @@ def failures_told(steps):
         sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
         where = f"in step [{steps.number}/{steps.total}] {steps.name}" if steps.number else "before the first step"
-        sys.exit(f"\nStopped {where}. The same command goes on from there.")
+        sys.exit(f"\nStopped {where}. Run the same command to continue from there.")
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def make_environment(plan, steps):
     if plan.environment_ready():
         steps.end(str(plan.python))
         steps.begin("virtual environment")
-        return steps.end(f"{plan.prefix.name} is there")
+        return steps.end(f"{plan.prefix.name} exists")
     try:
         base = (pythons.site_python if plan.site else pythons.find_python)(os.environ, plan.pythons())
     except pythons.NoPython as lack:
@@ -101,7 +101,7 @@ def make_environment(plan, steps):
         base = fetch_python(plan.root, steps, lack)
     if plan.offline:
         offline.unpack(plan.offline, plan.root)
-        steps.note(f"without a network: all comes from {plan.offline.name}/")
+        steps.note(f"without a network: everything is taken from {plan.offline.name}/")
     steps.end(base)
     steps.begin("virtual environment")
     plan.clear_prefix()
@@ -180,7 +180,7 @@ def install_horovod(plan, steps, again):
                              "; ".join(remedy for _, remedy in missing))
         wheel = horovod_wheel.get_wheel(
             plan.python, lambda command, env, cwd: steps.call(command, env, cwd, watch=setup_plan.build_detail),
-            waiting=lambda: steps.note("another set-up is building it; waiting for that one ..."))
+            waiting=lambda: steps.note("another set-up is building it; waiting for it ..."))
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
     except (StepFailed, RuntimeError, OSError, subprocess.SubprocessError) as error:

@@ -145,7 +145,7 @@ def test_an_instructors_way(clone, capsys, monkeypatch):
     told = capsys.readouterr().out
     assert "ada.pdf: signed, and unchanged since.\nAda, path One day, 2 units, 14.5 of 17 points, 2026-11-25\nThe key: " in told and "Compare the key" in told
     assert certificate.main(["--verify", "ada.pdf", "--public", "k.pub"]) == 0 and "Compare" not in capsys.readouterr().out
-    assert certificate.main(["--verify", "ada.pdf", "--public", "other.pub"]) == 1 and "signed with another key" in capsys.readouterr().err
+    assert certificate.main(["--verify", "ada.pdf", "--public", "other.pub"]) == 1 and "signed with a different key" in capsys.readouterr().err
 
 
 def test_what_is_signed_but_no_certificate_is_refused(clone, key, capsys):

@@ -67,7 +67,7 @@ def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
 @pytest.mark.parametrize("command", ["rehearse", "clinic", "predict"])
 def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name a script that is there."),
+    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name an existing script."),
                         (".", ". is a folder: name the script in it that you start with torchrun.")):
         assert cli.main([command, script]) == 2
         assert capsys.readouterr().err == f"manyhands {command}: {why}\n"
@@ -76,7 +76,7 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
     assert capsys.readouterr().err.startswith(f"manyhands {command}: --ranks must be ")
     with pytest.raises(SystemExit) as ended:
         cli.main([command])
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or how you start it: torchrun --nproc-per-node 2 train.py\n")
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or the command that starts it: torchrun --nproc-per-node 2 train.py\n")
 
 
 @pytest.mark.parametrize(("words", "why"), [

@@ -44,7 +44,7 @@ def test_what_an_environment_lacks_is_said_in_a_sentence_before_anything_runs(em
                                                                      "is needed.\n")
     installed(empty, "torch", "2.10.0")
     assert run(empty, "predict", "train.py", cwd=tmp_path).stderr == (
-        f'manyhands predict: matplotlib, numpy and psutil are not installed for {empty}: pip install "manyhands[clinic]" brings what is needed.\n')
+        f'manyhands predict: matplotlib, numpy and psutil are not installed for {empty}: pip install "manyhands[clinic]" installs what is needed.\n')
     done = run(empty, "check", "06", cwd=tmp_path)
     assert done.returncode == 2 and "is not installed for" in done.stderr and "`make setup`" in done.stderr and "Traceback" not in done.stderr
 

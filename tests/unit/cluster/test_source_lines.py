@@ -137,7 +137,7 @@ def test_the_magic_says_that_there_is_no_cluster():
     try:
         with pytest.raises(ValueError, match="nodes"):
             Cluster(nodes=0)
-        with pytest.raises(UsageError, match="%%px needs a cluster, and none is running in this notebook"):
+        with pytest.raises(UsageError, match="%%px needs a cluster, but none is running in this notebook"):
             shell.run_cell_magic("px", "--setup", "1")
     finally:
         InteractiveShell.clear_instance()
