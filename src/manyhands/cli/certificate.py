@@ -91,7 +91,7 @@ def _class_grades(root, attendee, chosen):
     names = [unit.name for unit in chosen if (classroom.folder / "grades" / unit.name).is_dir()]
     table = io.StringIO()
     if names:
-        with working(f"the grades of {len(names)} labs are read"):
+        with working(f"reading the grades of {len(names)} labs"):
             steps.export(classroom, names, table)
     table.seek(0)
     return {row["lab"]: {"points": float(row["points"]), "max": float(row["max"]), "when": row["graded"]}

@@ -37,7 +37,7 @@ def put(path, kind):
         path.write_bytes(b"\xff\xfe")
 
 
-KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is no plain file", "a folder": "is no plain file",
+KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is not a plain file", "a folder": "is not a plain file",
          "long": "is longer than 20000 bytes", "no text": "is not text in UTF-8"}
 
 
