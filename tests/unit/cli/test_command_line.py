@@ -81,11 +81,11 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
 
 @pytest.mark.parametrize(("words", "why"), [
     (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: slow_links,"),
-    (["try", "nosuch"], "nosuch is no folder. `manyhands hack init "),
+    (["try", "nosuch"], "nosuch is not a folder. `manyhands hack init "),
     (["verify", "nosuch.record"], "there is no file nosuch.record."),
     (["judge", "nosuch", "--key", "judge.key"], "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key."),
-    (["judge", "nosuch", "--key", "."], ". is a folder: a file is wanted."),
-    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is no folder."),
+    (["judge", "nosuch", "--key", "."], ". is a folder, but must be a file."),
+    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is not a folder."),
     (["status", "--event", "autumn"], "Name both, the event and the team"),
 ])
 def test_the_hackathon_says_what_is_wrong_with_what_was_typed(words, why, tmp_path, monkeypatch, capsys):

@@ -53,5 +53,5 @@ def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
     (folder / "challenge.txt").write_text("slow")
     with pytest.raises(BadEntry, match="names no challenge. There are: slow_links, big_batch."):
         read(folder, ["slow_links", "big_batch"])
-    with pytest.raises(BadEntry, match="is no folder. `manyhands hack init slow_links"):
+    with pytest.raises(BadEntry, match="is not a folder. `manyhands hack init slow_links"):
         read(folder / "nowhere", ["slow_links"])
