@@ -88,7 +88,7 @@ def test_a_record_that_was_changed_or_signed_by_another_is_refused(entry, capsys
     (["init", "slow_links", "ours"], "ours already exists"),
     (["try", "nowhere"], "nowhere is not a folder"),
     (["judge", "ours", "--key", "nokey"], "there is no file nokey"),
-    (["judge", "ours", "--key", "judge.key.pub"], "is no private key"),
+    (["judge", "ours", "--key", "judge.key.pub"], "is not a private key"),
     (["verify", "nothing"], "there is no file nothing"),
 ])
 def test_what_cannot_be_done_is_told(entry, command, said, capsys):
