@@ -186,7 +186,7 @@ def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_sh
     (repository / "two.py").write_text("import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n    sys.exit()\n")
     assert main(["clinic", "two.py", "--ranks", "2", "--as-it-is", "--output", str(tmp_path / "page.html")]) == 3
     said = capsys.readouterr().out
-    assert "Not determined: no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
+    assert "Not determined, because no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
     assert "two GPUs are needed" in said and "Nothing was found" not in said
 
 

@@ -146,7 +146,7 @@ if os.environ["RANK"] == "1":
 
 def test_a_run_that_was_cut_is_not_a_clean_one(script):
     code, out, _ = rehearse(str(script("import time\ntime.sleep(60)")), "--ranks", "2", "--limit", "2")
-    assert code == 3 and "Not determined: the script had not ended" in out and "No findings" not in out, out
+    assert code == 3 and "Not determined, because the script had not ended" in out and "No findings" not in out, out
 
 
 def test_what_is_no_script_is_said():

@@ -103,8 +103,7 @@ MISTAKES = {
         "Call optimizer.zero_grad() in each step, before backward.", ("01",)),
     "clip first": (
         "The gradients are clipped before they are averaged",
-        "Each rank clipped by the norm of its own gradient ({norms}), whereas the norm of the averaged gradient is "
-        "{right:.3g}.",
+        "Each rank clipped by its own norm ({norms}), whereas the norm of the averaged gradient is {right:.3g}.",
         "Clip after the all_reduce (with DDP, after backward), so that all ranks use the same factor.", ("06",)),
     "late": (
         "The gradient is one step late",
@@ -139,8 +138,8 @@ MISTAKES = {
     "gathered": (
         "The gradient of a loss over gathered rows is too small",
         "Every rank's loss is the same and depends on the rows of all {n} ranks, which an all_gather collects after "
-        "forward. Since this all_gather has no backward, a rank's gradient contains only the part of its own rows, "
-        "and the average over the ranks is {factor:.3g} times the gradient that a single process computes.",
+        "forward. Since this all_gather has no backward, a rank's gradient contains only its own rows' part, and the "
+        "average over the ranks is {factor:.3g} times the gradient that a single process computes.",
         "Multiply the loss by the number of ranks, or gather with torch.distributed.nn.functional.all_gather, which "
         "has a backward.", ("06", "11")),
     **MISTAKES_OF_LAYOUTS,
@@ -193,8 +192,7 @@ REMARKS = {
     "unknown parts": "The gradients of {calls} backward calls add up in a step. Since the clinic does not know this "
                      "loss, it cannot tell whether each was divided by {calls}.",
     "noise": "The model draws random numbers (dropout). Since a single process would draw different ones, the model "
-             "could not be run on all rows at once. The gradients were compared as they are, including each rank's "
-             "noise.",
+             "could not be run on all rows at once. The gradients were compared with each rank's noise.",
     "same noise": "The model draws random numbers (dropout), and all ranks draw the same ones because they have the "
                   "same seed ({seed}). This is mostly harmless. To give each rank different ones, add the rank to the "
                   "seed, and set it after the weights are created.",
@@ -202,8 +200,8 @@ REMARKS = {
                   "would compute them over {rows}. Therefore the outputs differ by {percent}, and the weights differ "
                   "from what a single process computes. torch.nn.SyncBatchNorm (on GPUs) or a different norm avoids "
                   "this, although many people accept the difference if each rank has enough rows.",
-    "mixes rows": "The model's output for a row depends on the other rows. With all {rows} rows at once it differs by "
-                  "{percent}, so training on several ranks cannot give the weights that a single process computes.",
+    "mixes rows": "The model's output for a row depends on the rest of the batch. With all {rows} rows at once it "
+                  "differs by {percent}, so several ranks cannot give the weights that a single process computes.",
     "summed": "The gradients are summed over the ranks, which gives {factor:g} times the mean. That is right if the "
               "loss was divided by the number of ranks before backward. The clinic cannot tell, because it does not "
               "know this loss.",
@@ -262,7 +260,7 @@ REMARKS = {
     "unequal steps": "Not all ranks took the same number of steps: {counts}.",
     "one rank": "There is only one rank, so there is nothing to compare. Ask for more ranks with --ranks.",
     "DataParallel": "nn.DataParallel uses a single process with a thread for each GPU, and without a GPU it does "
-                    "nothing. Therefore the script was run as one process. DistributedDataParallel is its successor.",
+                    "nothing. Therefore the script was run in a single process. Its successor is DDP.",
     "stand-in": "{words}",
     "linked": "The script ran in a copy of its folder, in which large files are read-only links to the originals: "
               "{files}. Before Python writes to such a file, a copy replaces the link, whereas other libraries cannot "
@@ -289,40 +287,42 @@ VERDICTS = {
                 "gradient was the mean over all {rows} rows. However, see the remarks.",
     "sharded": "Yes. The parameters are sharded, and in each of {steps} steps the gradient was what a single process "
                "computes from the same weights and the same {rows} rows.",
-    "sharded untold": "Not determined: the parameters are sharded, and the model could not be run on all rows in a "
-                      "single process, so the gradients were not compared.",
+    "sharded untold": "Not determined, because the parameters are sharded, and the model could not be run on all rows "
+                      "in a single process, so the gradients were not compared.",
     "undivided parts": "Yes, as far as the clinic can tell. In each of {steps} steps all ranks had the same weights, "
                        "and the gradient was {calls} times the mean over all {rows} rows. See the remark on backward "
                        "calls.",
     "changed": "Yes, as far as the clinic can tell. In each of {steps} steps all ranks had the same weights, and all "
                "got the same gradient for the {rows} rows. The remarks say how it compares with a single process.",
     "wrong": "No. {count} {what} found.",
-    "one": "Not determined: there is one rank only.",
-    "failed": "Not determined: the script failed before the steps of all ranks could be compared.",
-    "hung": "Not determined: the ranks hung before all of them had taken a step.",
-    "stopped": "Not determined: the script was stopped by the time limit before all ranks had taken a step.",
-    "no step": "Not determined: no step of a torch optimiser was seen on a model that trains. The clinic looks at "
-               "torch.optim, so a script that updates weights by hand or in TensorFlow is only run and watched.",
-    "some without a step": "Not determined: not every rank took a step. By rank, the numbers of steps are {counts}.",
-    "not compared": "Not determined: in no step did backward compute a gradient with which the optimisers' gradients "
-                    "could be compared.",
-    "not judged": "Not determined: not everything that the ranks did could be recorded and compared. See the remarks.",
+    "one": "Not determined, because there is one rank only.",
+    "failed": "Not determined, because the script failed before the steps of all ranks could be compared.",
+    "hung": "Not determined, because the ranks hung before all of them had taken a step.",
+    "stopped": "Not determined, because the script was stopped by the time limit before all ranks had taken a step.",
+    "no step": "Not determined, because no step of a torch optimiser was seen on a model that trains. The clinic "
+               "looks at torch.optim, so a script that updates weights by hand or in TensorFlow is only run and "
+               "watched.",
+    "some without a step": "Not determined, because not every rank took a step. By rank, the numbers of steps are "
+                           "{counts}.",
+    "not compared": "Not determined, because in no step did backward compute a gradient with which the optimisers' "
+                    "gradients could be compared.",
+    "not judged": "Not determined, because not all that the ranks did could be recorded and compared. See the remarks.",
 }
 QUESTIONS = ("Is it right?", "Does it hang?", "Will it run on GPUs?", "What does it cost?", "How far will it scale?",
              "What next?")
 PRINTED, PRINTED_NOTHING = "The last lines that {ranks} printed:", "{ranks} printed nothing."
 GPUS = {"none": "Nothing was found that NCCL would do differently from gloo, in {seen}.",
         "some": "{count} {what} found that NCCL would do differently from gloo, in {seen}.",
-        "no call": "Not determined: in a second run the script did not call torch.distributed.",
-        "failed": "Not determined: in a second run, whose calls were recorded, the script failed: {error}",
-        "not judged": "Not determined: a second run, whose calls were recorded, could not be judged: {error}",
+        "no call": "Not determined, because in a second run the script did not call torch.distributed.",
+        "failed": "Not determined, because in a second run, whose calls were recorded, the script failed: {error}",
+        "not judged": "Not determined, because a second run, whose calls were recorded, could not be judged: {error}",
         "cut": "The second run had not ended when its time was over, so calls that never end were not looked for.",
         "waits": "In a second run, whose calls were recorded, the ranks waited for each other until the time was over.",
         "ended": "In a second run, whose calls were recorded, the ranks could not continue with gloo, so later calls "
                  "are missing.",
-        "not tried": "Not determined: the script must first complete its steps here.",
-        "one rank": "Not determined: there is one rank only.",
-        "launcher": "Not determined: only scripts for torchrun are rehearsed.",
+        "not tried": "Not determined, because the script must first complete its steps here.",
+        "one rank": "Not determined, because there is one rank only.",
+        "launcher": "Not determined, because only scripts for torchrun are rehearsed.",
         "gpu": "It ran on GPUs here, as the answers to questions 1 and 2 show.",
         "steps": "for {steps} steps",
         "end": "to its end",
@@ -333,6 +333,6 @@ NOT_YET = {"scale": "Not answered here. The command manyhands predict runs the s
                     "long a step would take on 8, 64 or 1024 ranks of a different machine."}
 HANGS = {"no": "No. Every rank completed {steps} steps{whole}.",
          "end": " and reached the end of the script",
-         "no step": "Not determined: every rank reached its end, but not all of them took a step.",
-         "failed": "Not determined: the script failed first.",
-         "limit": "Not determined: the script had not finished after {limit_s:g} s and was stopped."}
+         "no step": "Not determined, because not all ranks took a step, although every rank reached its end.",
+         "failed": "Not determined, because the script failed first.",
+         "limit": "Not determined, because the script had not finished after {limit_s:g} s and was stopped."}

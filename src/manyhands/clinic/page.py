@@ -83,7 +83,7 @@ def _hangs(done):
 def _costs(done):
     costs = done.costs
     if costs is None:
-        return "<p>Not determined: no step was timed.</p>"
+        return "<p>Not determined, because no step was timed.</p>"
     from manyhands.plots.step_lanes import step_lanes
 
     head = ["rank", *(f"{name}, ms" for name in ("step", "input", "forward", "backward", "optimiser"))]

@@ -5,6 +5,7 @@ import textwrap
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
 
 WIDTH = 100
+UNTIMED = "   Not determined, because no step was timed."
 
 
 def as_text(done):
@@ -17,7 +18,7 @@ def as_text(done):
     lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings)]
     lines += [line for one in done.gpu_remarks for line in _wrapped("* " + as_remark(one))]
     lines += [*_wrapped(done.gpu_note.replace("*", "")), ""]
-    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not determined: no step was timed."]),
+    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else [UNTIMED]),
               *_remarks(done.cost_remarks), ""]
     lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "No unit treats any of this.")]
     lines += [f"   {number} {title}: {why}" for number, title, why in done.units]

@@ -157,7 +157,7 @@ class Referee:
         """The `Run` of ranks that have all given their weights."""
         if len(set(self.weights)) > 1:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
-            return Run(f"The ranks end with different weights: those of {_ranks(apart)} differ from rank 0's.")
+            return Run(f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ.")
         network = network_of(self.challenge.layers)
         return Run(accuracy=accuracy(network, self.weights[0], *self.task.test), gap=self._gap(network),
                    telling=tuple(one.reading.count for one in self.accelerators),

@@ -193,12 +193,12 @@ def told(rehearsal):
     elif rehearsal.lost and not rehearsal.refused:
         lines.append("With gloo, too, a rank waited in vain for another rank.")
     if rehearsal.cut:
-        lines.append("Not determined: the script had not ended when the time was over (--limit)"
+        lines.append("Not determined, because the script had not ended when the time was over (--limit)"
                      + (", so later calls, and a hang at its end, were not looked for."
                         if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
     elif not rehearsal.calls and not rehearsal.hang:
-        lines.append(f"Not determined: {rehearsal.script} did not call torch.distributed. Is it the script that "
-                     "torchrun starts?")
+        lines.append(f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the script "
+                     "that torchrun starts?")
     return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 

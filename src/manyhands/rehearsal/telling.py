@@ -12,8 +12,8 @@ CANNOT_SEE = ("It cannot see branches that this run did not take, C++ code that 
 def lines(findings, traces, place=None):
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
 
-    Findings of one line that differ in nothing but numbers, those of other ranks, are told once, in the first one's
-    words. `place(file, line)` names a line; without it, file and number.
+    Findings of one line that differ only in the numbers of ranks are reported once, in the words of the first.
+    `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
     told, alike = [], {}

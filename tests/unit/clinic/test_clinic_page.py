@@ -86,7 +86,7 @@ def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
     done.visit.rehearsal.findings = []
     assert "Nothing was found" in conclude._gpus(done.visit, None)[0]
     done.visit.rehearsal.errors = {1: "Traceback\nValueError: 7"}
-    assert conclude._gpus(done.visit, None) == ("Not determined: in a second run, whose calls were recorded, the script failed: ValueError: 7", [], "")
+    assert conclude._gpus(done.visit, None) == ("Not determined, because in a second run, whose calls were recorded, the script failed: ValueError: 7", [], "")
 
 
 @pytest.mark.parametrize(("changes", "said"), [({}, "must first complete"), ({"ranks": 1}, "one rank only"), ({"launcher": "mpirun"}, "for torchrun")])

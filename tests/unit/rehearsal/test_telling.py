@@ -87,5 +87,5 @@ def test_of_several_errors_the_cause_is_told_and_not_what_came_of_it(tmp_path):
 
 def test_a_script_that_calls_nothing_is_not_taken_for_a_clean_one():
     made = rehearse_command.Rehearsal("train.py", {0: [], 1: []}, [], {})
-    assert rehearse_command.told(made) == ["Not determined: train.py did not call torch.distributed. Is it the script that torchrun starts?"]
+    assert rehearse_command.told(made) == ["Not determined, because train.py did not call torch.distributed. Is it the script that torchrun starts?"]
     assert made.code == rehearse_command.UNKNOWN

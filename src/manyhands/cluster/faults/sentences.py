@@ -21,7 +21,7 @@ SENTENCES = {
     "other cell": "line {line} of the cell that begins with `{head}`",
     "function": "line {line}, in {function}",
     "file": "line {line} of {file}",
-    "title hang": "HANG: {ranks} wait, and nobody can move.",
+    "title hang": "HANG: {ranks} wait, and none of them can continue.",
     "title hang one": "HANG: {ranks} is waiting for a rank that never arrives.",
     "title limit": "TIME LIMIT: the cell has run for more than {limit_s:g} s.",
     "title interrupted": "STOPPED: all ranks were interrupted.",

@@ -18,7 +18,7 @@ from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
-Passwords are kept as scrypt only: they stand in the hand-out, and nowhere else."""
+Passwords are stored only as scrypt, and they are written only in the hand-out."""
 MOST = LAST_UID - FIRST_UID + 1  # each account has a number that no other has had
 LONGEST_NAME = 100  # of a person, in full: so that it fits on a slip
 TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
