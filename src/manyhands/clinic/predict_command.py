@@ -31,11 +31,11 @@ def parser():
     launch_line.add_options(made, RANKS)
     made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
     made.add_argument("--machine", default="dgx-h100", metavar="NAME",
-                      help="by its published numbers, or a file with them, my.toml (dgx-h100)")
+                      help="the machine, by its published numbers, or a file with them, my.toml (dgx-h100)")
     made.add_argument("--reached", type=float, default=0.7, metavar="PART",
                       help="the fraction of its links' published rates that messages reach (0.7)")
     made.add_argument("--times-as-fast", type=float, default=1.0, metavar="X",
-                      help="one rank there computes X times as fast as one here (1)")
+                      help="a rank there computes X times as fast as a rank here (1)")
     made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
                       help="fixed: the ranks divide the same rows among them; per-rank: each has as many rows as "
                            "here; a number: the ranks divide this many rows; auto: as the script does here (auto)")

@@ -41,11 +41,11 @@ def parser():
                            "extend hand07 --expires 1w", "list"])
     made.add_argument("--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)")
     actions = made.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="new accounts, and the papers to hand out")
+    create = actions.add_parser("create", help="make accounts, and the papers to hand out")
     create.add_argument("count", type=int, metavar="N")
     create.add_argument("--prefix", default="hand", help="the names are PREFIX01, PREFIX02 ... (default: hand)")
     several = actions.add_parser("import",
-                                 help="accounts for registered people, from a CSV with the column name and, "
+                                 help="make accounts for registered people, from a CSV with the column name and, "
                                       "optionally, full_name, role and expires")
     several.add_argument("table", type=Path, metavar="CSV")
     for one in (create, several):
@@ -56,8 +56,8 @@ def parser():
         one.add_argument("--address", help="the address on the papers (default: where the hub was last started)")
         one.add_argument("--out", type=Path, metavar="FOLDER",
                          help="a new folder for the papers (default: one in the hub's folder)")
-    actions.add_parser("list", help="all accounts")
-    extend = actions.add_parser("extend", help="set a new end")
+    actions.add_parser("list", help="list all accounts")
+    extend = actions.add_parser("extend", help="set a new end of accounts")
     extend.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
     revoke = actions.add_parser("revoke", help="end accounts immediately, but keep their files")
     purge = actions.add_parser("purge", help="delete ended accounts and their homes, after these have been archived")
