@@ -237,7 +237,7 @@ def test_too_much_output_is_cut(script, monkeypatch):
     monkeypatch.setattr(collect, "KEPT_BYTES", 1000)
     result = two_tasks(script("for i in range(1000): print('x' * 99)"), echo=False)
     assert result.returncode == 0
-    assert result.output[0].endswith("\n... 99000 more bytes were not kept\n")
+    assert result.output[0].endswith("\n... 99000 more bytes were discarded\n")
 
 
 def test_environment_of_another_launch_is_not_passed_on(script, monkeypatch):

@@ -294,7 +294,7 @@ def test_without_a_compiler_everything_but_horovod_is_set_up(clone, monkeypatch,
     assert "not found: a C++ compiler" in text and "apt-get install g++" in text and "unit 10" in text
     assert not any("pip wheel" in line for line in calls())
     bootstrap.set_up(clone)
-    assert "Horovod is not built" in capsys.readouterr().out and calls() == []
+    assert "Horovod was not built" in capsys.readouterr().out and calls() == []
     (Path(os.environ["PATH"]) / "g++").symlink_to("make")
     bootstrap.set_up(clone)
     assert any("pip wheel" in line for line in calls())

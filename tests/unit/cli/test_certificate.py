@@ -127,7 +127,7 @@ def test_a_learners_way(clone, capsys):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["--verify", "nosuch.pdf"], "nosuch.pdf"), (["--attendee", "hand01"], "go together"), (["--key", "k"], "go together"),
+    (["--verify", "nosuch.pdf"], "nosuch.pdf"), (["--attendee", "hand01"], "must be used together"), (["--key", "k"], "must be used together"),
     (["--attendee", "hand01", "--key", "nosuch.key"], "nosuch.key"),
 ])
 def test_wrong_usage_is_told(clone, capsys, arguments, says):

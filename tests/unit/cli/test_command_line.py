@@ -104,7 +104,7 @@ def test_ctrl_c_ends_a_command_with_a_line(monkeypatch, capsys):
 
 
 def test_check_says_that_a_planned_unit_is_coming(tmp_path):
-    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, is coming"):
+    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, does not have a lab"):
         check_command.unit_named("20", tmp_path)  # a clone in which no unit is there
 
 
@@ -115,7 +115,7 @@ def test_collecting_before_releasing_says_what_to_type(tmp_path, monkeypatch, ca
     (lab / "90_tiny.ipynb").write_text("{}")
     (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
     assert class_commands.collect(["90"]) == 2
-    assert "First: manyhands release 90" in capsys.readouterr().err
+    assert "First run: manyhands release 90" in capsys.readouterr().err
 
 
 def test_a_shell_completes_commands_units_and_options(tmp_path):

@@ -37,7 +37,7 @@ BAD = {  # what is wrong: (the JSON, what is said)
     "Infinity": (TEXT.replace('"score": 3.0', '"score": Infinity'), "Infinity is not a number"), "NaN": (TEXT.replace('"score": 3.0', '"score": NaN'), "NaN is not a number"),
     "digits": (TEXT.replace('"size": 200', f'"size": {"9" * 5000}'), "not a record of a judging"), "twice": (TEXT[:-1] + ', "score": 1.0}', "appears twice"),
     "deep": ("[" * 100_000 + "]" * 100_000, "nested too deeply"), "deep inside": (TEXT[:-1] + ', "more": ' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}", "nested too deeply"),
-    "a list": ("[]", "no JSON object"), "half": (TEXT[:100], "not JSON"), "nothing": ("", "not JSON"), "no text": (b"\xff\xfe\x00" + TEXT.encode(), "not text in UTF-8"),
+    "a list": ("[]", "not a JSON object"), "half": (TEXT[:100], "not JSON"), "nothing": ("", "not JSON"), "no text": (b"\xff\xfe\x00" + TEXT.encode(), "not text in UTF-8"),
     "score and problem": (json.dumps({**GOOD, "problem": "crashed"}), "either a score or a problem"), "neither": (json.dumps({**GOOD, "score": None}), "either a score or a problem"),
     "more runs": (json.dumps({**GOOD, "runs": [RUN] * 3}), "more runs than seeds"), "a short sum": (json.dumps({**GOOD, "sha256": "ab"}), "64 hexadecimal digits"),
 }

@@ -55,7 +55,7 @@ def test_what_cannot_be_asked_is_told(service, message):
 def test_where_there_is_no_event_or_a_broken_one_it_is_told(service):
     path = service.hackathon.folder / "event.toml"
     path.write_text("title = ")
-    assert "tell the organisers" in ask(service, "ann", "status")["error"]
+    assert "Tell the organisers" in ask(service, "ann", "status")["error"]
     path.unlink()
     assert ask(service, "ann", "status") == {"error": NONE}
 

@@ -143,7 +143,7 @@ def test_sizes():
 
 
 @pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),
-                                            (["--servers-address", "http://there/"], "needs --address, too")])
+                                            (["--servers-address", "http://there/"], "also needs --address")])
 def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(words, why, tmp_path, capsys):
     assert hub_command.main([*words, "--home", str(tmp_path / "hub")]) == 2
     assert why in capsys.readouterr().err and not (tmp_path / "hub").exists()
