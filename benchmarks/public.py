@@ -57,7 +57,7 @@ def missed(name, mistake=None, show=False):
             continue
         start = time.monotonic()
         code, text = run(FOLDER / name, about["start"], planted)
-        titles = TITLE.findall(text) + ["It hangs"] * bool(HANGS.search(text))
+        titles = TITLE.findall(text) + ["The script hangs"] * bool(HANGS.search(text))
         if planted:
             wanted = planted["found"]
             wanted = {wanted} if isinstance(wanted, str) else {*wanted}

@@ -67,7 +67,7 @@ def no_script(path):
         return None
     if os.path.isdir(path):
         return f"{path} is a folder: name the script in it that you start with torchrun."
-    return f"there is no file {path} in {os.getcwd()}: name a script that is there."
+    return f"there is no file {path} in {os.getcwd()}: name an existing script."
 
 
 def printable(text):
@@ -98,7 +98,7 @@ def no_output_file(path, made_by):
     if made_by is None and os.path.lexists(path):
         return f"{path} exists already, and nothing is overwritten. Name another file."
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        return f"--output {path}: you may not write there. Name a file in a folder that is yours."
+        return f"--output {path}: you are not allowed to write there. Name a file in one of your folders."
     if not path.exists() and not path.is_symlink():
         return None
     if not path.is_file():

@@ -114,7 +114,7 @@ def _known(split):
 def _present(paths, what, url, unpack):
     missing = [path for path in paths if not path.is_file()]
     if missing:
-        raise FileNotFoundError(f"{missing[0]} is not there ({len(missing)} of {len(paths)} files are missing). "
+        raise FileNotFoundError(f"{missing[0]} does not exist ({len(missing)} of {len(paths)} files are missing). "
                                 f"Fetch {what}:\n  {url}\nand unpack it:\n  {unpack}")
 
 
@@ -131,7 +131,8 @@ class _ArraysOnly(pickle.Unpickler):
         if (module, name) == ("_codecs", "encode"):
             import _codecs
             return _codecs.encode
-        raise pickle.UnpicklingError(f"this file asks for {module}.{name}: it is not a CIFAR-10 batch; fetch it again")
+        raise pickle.UnpicklingError(f"this file asks for {module}.{name}, so it is not a CIFAR-10 batch. Fetch it "
+                                     "again")
 
 
 def _unpickle(path):

@@ -12,8 +12,8 @@ from pathlib import Path
 COMMANDS = ("clinic", "rehearse", "predict")
 OLDEST_TORCH = (2, 6)
 PACKAGES = ("matplotlib", "numpy", "psutil", *(["tomli"] if sys.version_info < (3, 11) else []))  # of the extra
-NO_COLUMNS = ("Python 3.10 does not record in which column a call is written, so of several calls in a line "
-              "a report may not know which it is.")
+NO_COLUMNS = ("Python 3.10 does not record the column of a call, so if a line contains several calls, a report may "
+              "not know which one it is.")
 NO_FSDP2 = "PyTorch 2.6 cannot run FSDP2 (fully_shard) on a CPU, so such a script needs 2.7 or later here."
 NOTE = "failed-import"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,7 +29,7 @@ def lacking():
                 "later is needed.")
     if missing := [name for name in PACKAGES if not _installed(name)]:
         return (f"{_listed(missing)} {'are' if len(missing) > 1 else 'is'} not installed for {sys.executable}: "
-                'pip install "manyhands[clinic]" brings what is needed.')
+                'pip install "manyhands[clinic]" installs what is needed.')
     return None
 
 
@@ -55,7 +55,7 @@ def note_failed_import(folder, error):
     if not isinstance(error, ImportError) or not ours or not ours[-1].line.startswith(("import ", "from ")):
         return
     said = (f"{type(error).__name__}: {error}. This import of manyhands failed with Python {platform.python_version()} "
-            f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}; the script is not the cause.")
+            f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}. The script is not the cause.")
     Path(folder, NOTE).write_text(said)
 
 

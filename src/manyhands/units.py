@@ -151,7 +151,7 @@ def with_table(text, table):
     before, found, rest = text.partition(MARKS[0])
     _, closed, after = rest.partition(MARKS[1])
     if not (found and closed):
-        raise ValueError(f"The file lacks the two marks {MARKS[0]!r} and {MARKS[1]!r}.")
+        raise ValueError(f"The file does not contain the two marks {MARKS[0]!r} and {MARKS[1]!r}.")
     return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
 
 

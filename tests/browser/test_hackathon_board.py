@@ -10,7 +10,7 @@ from manyhands.hackathon.event.standings import Result
 BEGINS, HOUR = 1_800_000_000, 3600
 TEAMS = ["Ring & Tree", "The Stragglers", "Overflow, Underflow and the Very Long Na", "Sly", "Asynchronous Anonymous", "W" * 40, "x",
          "Gradient descendants", "Barrier reef", "<b>Bold</b>", "NCCL and dimed", "Rank and file"]
-PROBLEM = "All ranks wait, and none can go on: Rank 0 waits in recv from rank 1 (tag 0). Rank 1 has returned. Rank 2 has returned."
+PROBLEM = "All ranks wait, and none of them can continue: Rank 0 waits in recv from rank 1 (tag 0). Rank 1 has returned. Rank 2 has returned."
 CONTRAST = """() => {
     const parts = colour => colour.match(/[0-9.]+/g).map(Number);
     const light = colour => { const [r, g, b] = parts(colour).map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
@@ -53,7 +53,7 @@ def look(page, tmp_path, screenshots):
     return open_it
 
 
-FROZEN = "Frozen at 14:00. Entries are still judged; the organisers show the result after the end."
+FROZEN = "Frozen at 14:00. Entries are still judged, and the organisers show the result after the end."
 
 
 @pytest.mark.parametrize("challenges", [1, 2, 3, 4])

@@ -46,7 +46,7 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
 
     unit.run(unit.cell("apart ="))
     unit.run(settled)
-    came = "You predicted: further apart. The run: neither. Another outcome than you expected."
+    came = "You predicted: further apart. The run: neither. The outcome differs from your prediction."
     assert came in unit.shown(settled)
     asked.locator(FORM, has_text=came).wait_for(timeout=60_000)
     page.screenshot(path=screenshots / "predict_settled.png")

@@ -50,7 +50,7 @@ def test_a_class_of_five_before_and_after_the_reveal(board, page, screenshots):
     page.set_viewport_size({"width": 1280, "height": 800})
     page.set_extra_http_headers({"Authorization": "token teacher"})
     page.goto(address + "predictions")
-    page.locator("#numbers", has_text="Nobody has predicted yet.").wait_for(timeout=60_000)
+    page.locator("#numbers", has_text="No one has predicted yet.").wait_for(timeout=60_000)
     for name, guess in zip(ATTENDEES, ["closer to each other", "closer to each other", "further apart", "neither"]):
         send(name, prediction="06-apart", guess=guess)
     page.locator("#numbers", has_text="4 of 5 have predicted").wait_for(timeout=60_000)
@@ -63,7 +63,7 @@ def test_a_class_of_five_before_and_after_the_reveal(board, page, screenshots):
     assert bars(page)["closer to each other"] == "3" and not page.locator("#came").is_visible()
     assert "✓" not in page.content() and "hand0" not in page.content()
 
-    page.get_by_role("button", name="Reveal what came").click()
+    page.get_by_role("button", name="Reveal the outcome").click()
     page.locator("#came", has_text="The run: neither · 1 of 5 right").wait_for(timeout=60_000)
     page.wait_for_timeout(500)
     page.screenshot(path=screenshots / "predictions_after.png")
@@ -90,11 +90,11 @@ def test_another_question_is_not_revealed_yet_and_texts_stay_texts(board, page, 
     for name, guess in zip(ATTENDEES, [8, 6, 6, 12, 1000]):
         send(name, prediction="06-messages", guess=guess)
     send("hand01", prediction="06-messages", came=6)
-    page.get_by_role("button", name="Reveal what came").click()
+    page.get_by_role("button", name="Reveal the outcome").click()
     page.locator("#came", has_text="The run: 6 messages · 2 of 5 right").wait_for(timeout=60_000)
     page.screenshot(path=screenshots / "predictions_numbers.png")
     assert bars(page) == {"✓ 6 messages": "2", "8 messages": "1", "12 messages": "1", "1,000 messages": "1"}
     assert page.locator("#question").inner_text() == "How many <b>messages</b> does a step send?"
     page.locator("#asked").select_option("06-apart")
     page.locator("#numbers", has_text="0 of 5 have predicted").wait_for(timeout=60_000)
-    assert page.get_by_role("button", name="Reveal what came").get_attribute("aria-pressed") == "false" and not page.locator("#came").is_visible()
+    assert page.get_by_role("button", name="Reveal the outcome").get_attribute("aria-pressed") == "false" and not page.locator("#came").is_visible()

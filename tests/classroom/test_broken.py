@@ -102,8 +102,8 @@ VERDICTS = {
     no_json: "not a notebook that can be read", cut_off: "not a notebook that can be read", json_but_no_notebook: "not a notebook",
     other_encoding: "not a notebook that can be read", empty_file: "not a notebook", huge: "larger than 20 MB. Clear its outputs",
     many_values: "holds too many values to be read. Clear its outputs", another_lab: "not a copy of the lab",
-    future_format: "not a notebook that can be read", nothing: "holds no notebook",
-    only_a_script: "holds no notebook", link: "is a symbolic link", link_to_nothing: "is a symbolic link",
+    future_format: "not a notebook that can be read", nothing: "does not contain a notebook",
+    only_a_script: "does not contain a notebook", link: "is a symbolic link", link_to_nothing: "is a symbolic link",
     folder_in_its_place: "is not a file", pipe: "is not a file", two_copies: "more than one copy of the lab: first.ipynb, last.ipynb",
     renamed_other_work: "no other notebook here is a copy of this lab: party.ipynb",
 }
@@ -161,8 +161,8 @@ def links_beside(room, folder):
 
 POINTS = {  # what can be graded all the same: (points, words of a note)
     missing_answer: (2, "`square` is not in this notebook"), missing_checks: (4, ""), doubled_answer: (4, "is there 2 times"),
-    wrong_kernel: (4, "another language ('R')"), old_format: (4, ""), windows_lines: (4, ""),
-    renamed: (4, "was called my lab (final).ipynb"), links_beside: (4, "no plain file: helper.py"),
+    wrong_kernel: (4, "a different language ('R')"), old_format: (4, ""), windows_lines: (4, ""),
+    renamed: (4, "was called my lab (final).ipynb"), links_beside: (4, "not a plain file: helper.py"),
 }
 
 

@@ -45,7 +45,7 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     assert code == 2 and "another version" in said and "better asked" not in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     assert classroom.command("release", "90", "--again")[0] == 0
     assert "better asked" in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
-    assert classroom.command("release", "90", "--due", "soon") == (2, "manyhands: 'soon' is no time. Write it as 2026-12-01 18:00, "
+    assert classroom.command("release", "90", "--due", "soon") == (2, "manyhands: 'soon' is not a time. Write it as 2026-12-01 18:00, "
                                                                    "or with its zone: 2026-12-01 18:00 +0900.\n")
 
 
@@ -100,7 +100,7 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     (inbound / f"{owner}+{UNIT}+2026-01-01 10:00:00.0 UTC+x").mkdir()
     code, said = classroom.command("collect", "90")
     assert code == 1 and "2 new" in said and said.count("Not collected") == 5
-    assert f"says that it is by {owner}" in said
+    assert f"says that it is from {owner}" in said
     assert classroom.students(UNIT) == ["alice", "zoe"]
     accounts = classroom.root / ".manyhands" / "hub" / "accounts.json"  # whose attendees are no users of the machine
     accounts.parent.mkdir(parents=True)
@@ -114,7 +114,7 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
     assert (got / "secret.txt").is_symlink() and not (got / "pipe").exists()
     assert classroom.command("grade", "90")[0] == 0
     assert classroom.grade_of("alice")["points"] == 4
-    assert any("no plain file: pipe" in note for note in classroom.grade_of("alice")["notes"])
+    assert any("not a plain file: pipe" in note for note in classroom.grade_of("alice")["notes"])
 
 
 def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
@@ -130,14 +130,14 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
     assert classroom.marks()["alice"] == {"square-check": (0, 1.5, 2), "total-check": (2, None, 2)}
     classroom.collected("alice", classroom.lab.handed_in())
     said = classroom.command("grade", "90")[1]
-    assert "1 graded, 1 had" in said and "alice: 2 points before, 4 now: another submission was handed in" in said
+    assert "1 graded, 1 had" in said and "alice: 2 points before, 4 now: a different submission was handed in" in said
     with classroom.book() as book:
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
         assert (grade.auto_score, grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (2, 1.5, 0.5, True)
         assert book.find_comment("square", UNIT, UNIT, "alice").comment == "Nearly."
     history = steps.journal_of(classroom, UNIT).history("alice")
     assert [(one["number"], one["grade"]["points"], one["reason"]) for one in history] == [
-        (1, 2, "first grade"), (2, 4, "another submission was handed in")]
+        (1, 2, "first grade"), (2, 4, "a different submission was handed in")]
     assert "0 of 4" not in said and all(one["time"] for one in history)
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))  # the first one again: its grade is known
     assert "0 graded, 2 had" in classroom.command("grade", "90")[1]
@@ -195,7 +195,7 @@ def test_a_seed_of_which_pages_may_tell_grades_nobody_any_more(graded):
     graded.command("feedback", "90", "--hold-back")
     graded.collected("carol", graded.lab.handed_in())
     graded.collected("dave", graded.lab.handed_in())
-    assert "2 graded, 3 had their grade already" in graded.command("grade", "90")[1]
+    assert "2 graded, 3 already had a grade" in graded.command("grade", "90")[1]
     assert seeds("alice") == [told] and seeds("carol") == seeds("dave") != [told]
     assert "1 graded" in graded.command("grade", "90", "--student", "alice", "--again")[1]
     assert seeds("alice") == [told]  # the same grade again
@@ -238,7 +238,7 @@ def test_feedback_wants_a_grade_for_what_was_collected_last(graded):
     graded.hand_in("alice", graded.lab.handed_in())
     graded.command("collect", "90")
     code, said = graded.command("feedback", "90")
-    assert code == 1 and "2 pages" in said and "  alice: no grade yet for what was collected last" in said
+    assert code == 1 and "2 pages" in said and "  alice: what was collected last has no grade yet" in said
 
 
 def test_export_is_a_table_of_grades(graded):
@@ -267,7 +267,7 @@ def test_a_certificate_has_the_grades_of_the_class_and_of_nobody_else(graded):
 
 
 def test_who_is_unknown_or_ungraded_is_said(classroom):
-    assert classroom.command("grade", "90", "--student", "eve") == (2, f"manyhands: eve: nothing of {UNIT} was collected from them.\n")
+    assert classroom.command("grade", "90", "--student", "eve") == (2, f"manyhands: eve: no hand-in for {UNIT} was collected from them.\n")
     assert classroom.command("collect", "90")[0] == 2
     assert "There is no lab '77'" in classroom.command("grade", "77")[1]
     classroom.lab.notebook.cells[2].source = "def square(x):\n    return x"

@@ -115,7 +115,7 @@ def no_folder(room, folder):
     folder.write_text("a file")
 
 
-TAKEN = {our_names: "gives this name to its own notes: collected.txt/x", nested: "lies too deep", half_letters: "", no_letters: "no plain file: ??/?"}
+TAKEN = {our_names: "uses this name for its own notes: collected.txt/x", nested: "its folder is too deep", half_letters: "", no_letters: "not a plain file: ??/?"}
 REFUSED = [no_letters_in_its_name, unit_twice, no_folder]
 
 
@@ -157,7 +157,7 @@ def test_a_disk_that_is_full_and_too_many_hand_ins_of_one_are_told_by_name(relea
         patched.setattr(submissions, "copy", broken)
         code, said = released.command("collect", "90")
     assert code == 1 and "2 new" in said and "Not collected: alice+" in said and "No space left on device" in said
-    assert said.count("2 hand-ins are kept already") == 1 and len(list(released.received("mallory", UNIT).iterdir())) == 2
+    assert said.count("2 hand-ins are already kept") == 1 and len(list(released.received("mallory", UNIT).iterdir())) == 2
     assert f"{UNIT}: 1 new, 0 handed in again, 2 as before.\n" in released.command("collect", "90")[1]
 
 
@@ -203,9 +203,9 @@ def test_what_the_grader_stumbles_over_is_told_by_name_and_the_others_go_on(grad
         assert code == 1 and f"{words}ValueError: nobody thought of this" in text, text
         return text
 
-    assert "2 had their grade already" in said("grade", submissions, "digest", 0, "mallory: NOT GRADED, ")
+    assert "2 already had a grade" in said("grade", submissions, "digest", 0, "mallory: NOT GRADED, ")
     assert {"alice", "zoe"} <= set(graded.marks())
-    assert "3 had their grade already" in said("grade", autograded, "write", 2, "mallory: graded, but NOT IN THE GRADEBOOK, ")
+    assert "3 already had a grade" in said("grade", autograded, "write", 2, "mallory: graded, but NOT IN THE GRADEBOOK, ")
     assert graded.place("autograded", "zoe", UNIT).is_dir()
     assert "2 pages" in said("feedback", feedback, "marks_of", 2, "mallory: ")
     assert (graded.place("feedback", "zoe", UNIT) / f"{UNIT}.html").is_file()
@@ -215,7 +215,7 @@ def test_what_the_grader_stumbles_over_is_told_by_name_and_the_others_go_on(grad
 
 def test_feedback_where_nothing_is_graded_is_no_success(classroom):
     code, said = classroom.command("feedback", "90")
-    assert code == 2 and said == (f"manyhands: Nothing of {UNIT} is graded, and nothing was collected: first `manyhands collect 90`, "
-                                  "then `manyhands grade 90`.\n")
+    assert code == 2 and said == (f"manyhands: No hand-in for {UNIT} was collected or graded. First run `manyhands collect 90`, "
+                                  "and then `manyhands grade 90`.\n")
     classroom.collected("alice", data=b"none")
-    assert classroom.command("feedback", "90") == (2, "manyhands: alice: no grade yet for what was collected last. First `manyhands grade 90`.\n")
+    assert classroom.command("feedback", "90") == (2, "manyhands: alice: what was collected last has no grade yet. First run `manyhands grade 90`.\n")

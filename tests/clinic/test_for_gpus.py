@@ -105,7 +105,7 @@ def test_a_script_for_gpus_in_a_subfolder_is_looked_at_as_it_is_started(reposito
     code = main(["clinic", "--output", str(tmp_path / "page.html"), *words])
     said = capsys.readouterr()
     text = " ".join(said.out.split())
-    assert code in (0, 3) and "every rank came through 9 steps" in text, said.out
+    assert code in (0, 3) and "Every rank completed 9 steps" in text, said.out
     assert "A stand-in took the place of GPUs" in text and "backend nccl is gloo" in text and "SyncBatchNorm" in text
     assert "The model draws random numbers" in text  # those that are drawn on the GPU, too
     assert "--as-it-is switches it off" in " ".join((tmp_path / "page.html").read_text().split())
@@ -177,7 +177,7 @@ def test_predict_takes_a_script_that_needs_two_ranks(repository, capsys, tmp_pat
     (repository / "two.py").write_text(textwrap.dedent(NEEDS_TWO))
     assert main(["predict", "two.py", "--to", "8,32", "--global-batch", "fixed", "--output", str(tmp_path / "p.svg")]) == 0
     said = capsys.readouterr()
-    assert "two GPUs are needed" in said.out and "was taken from 2 ranks" in said.out
+    assert "two GPUs are needed" in said.out and "was measured on 2 ranks" in said.out
     assert "the global batch of 16 rows stays the same" in said.out and "less than one row: 32 ranks." in said.out
     assert "1 of 2: one rank, " in said.err and "2 of 2: 2 ranks, " in said.err
 
@@ -186,7 +186,7 @@ def test_a_script_that_takes_no_step_is_not_determined_and_its_last_words_are_sh
     (repository / "two.py").write_text("import sys, torch\nif torch.cuda.device_count() < 2:\n    print('two GPUs are needed')\n    sys.exit()\n")
     assert main(["clinic", "two.py", "--ranks", "2", "--as-it-is", "--output", str(tmp_path / "page.html")]) == 3
     said = capsys.readouterr().out
-    assert "Not determined: no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
+    assert "Not determined, because no step of a torch optimiser was seen" in said and "The last lines that ranks 0, 1 printed:" in said
     assert "two GPUs are needed" in said and "Nothing was found" not in said
 
 
@@ -273,7 +273,7 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
     ("OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.", "compiles a CUDA extension"),
     ("RuntimeError: 0 active drivers ([]). There should only be one.", "a Triton kernel"),
     ("NotImplementedError: Could not run 'mine::scan' with arguments from the 'CPU' backend.", "a kernel for GPUs"),
-    ("AssertionError: Torch not compiled with CUDA enabled", "asks a GPU for what the stand-in"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "uses a feature of GPUs that the stand-in"),
     ("ModuleNotFoundError: No module named 'pandas'", None)])
 def test_what_no_stand_in_can_take_the_place_of(error, what):
     said = sentence(f"Traceback:\n{error}\n")

@@ -48,8 +48,8 @@ def test_local_sgd_is_recognised(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["clinic", "train.py", "--ranks", "2"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "The script looks like local SGD" in told and "were the same on all ranks again as step 13 began" in told
-    assert "No: every rank came through 9 steps" in told and "Nothing was found" in told
+    assert "The script looks like local SGD" in told and "were the same on all ranks again when step 13 began" in told
+    assert "No. Every rank completed 9 steps" in told and "Nothing was found" in told
 
 
 PIPELINE = """
@@ -90,7 +90,7 @@ def test_a_pipeline_is_no_mistake_and_a_sum_in_one_of_its_groups_is(tmp_path):
     """In a pipeline the ranks begin with different weights and keep their own gradients: neither is named."""
     done = looked_at(tmp_path, PIPELINE, ranks=4)
     assert keys(done.mistakes) == ["sum"] and done.code == 1
-    assert "2 times that of one process with the rows of all 2 ranks" in done.mistakes[0].text
+    assert "2 times the gradient that a single process computes from the rows of all 2 ranks" in done.mistakes[0].text
 
 
 TENSORS = """
@@ -133,7 +133,7 @@ def test_cut_layers_are_held_to_the_whole_ones_with_autocast_checkpointing_and_t
     done = looked_at(tmp_path, TENSORS)
     assert (keys(done.mistakes), done.code) == ([], 0)
     assert done.right.startswith("The script looks like tensor parallelism (ranks {0, 1} hold parts")
-    assert "the gradient was that of one process with the whole layers and the same 10 rows" in done.right
+    assert "the gradient was what a single process computes with the whole layers and the same 10 rows" in done.right
 
 
 DATA = """
@@ -210,4 +210,4 @@ CONTRASTIVE = """
 
 def test_a_loss_over_gathered_rows(tmp_path):
     done = looked_at(tmp_path, CONTRASTIVE)
-    assert keys(done.mistakes) == ["gathered"] and "0.5 times the gradient of one process" in done.mistakes[0].text
+    assert keys(done.mistakes) == ["gathered"] and "0.5 times the gradient that a single process computes" in done.mistakes[0].text

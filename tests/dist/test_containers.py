@@ -71,7 +71,7 @@ class TestCluster:
         end_node(nodes[0])
         with pytest.raises(RankDied) as death:
             cluster.px("dist.barrier()")
-        assert death.value.culprits == [0, 1] and f"{before[0]} has gone, with all its ranks" in death.value.text
+        assert death.value.culprits == [0, 1] and f"{before[0]} was lost with all its ranks" in death.value.text
         assert world_checks.table(cluster) == world_checks.expected(2, 2)
         assert [node.number for node in cluster._runtime._engines._nodes] == [1, 2]
         nodes[0] = start_node()
@@ -90,7 +90,7 @@ def test_the_socket_is_for_its_owner_only(nodes):
 def test_too_few_nodes_are_told(nodes, monkeypatch):
     monkeypatch.setattr(containers, "START_TIMEOUT_S", 0.5)
     begun = time.monotonic()
-    with pytest.raises(RuntimeError, match="4 nodes were asked for, and 3 came within 0 s .*--scale node=4"):
+    with pytest.raises(RuntimeError, match="4 nodes were requested, but only 3 arrived within 0 s .*--scale node=4"):
         Cluster(nodes=4, ranks_per_node=1, framework=None, profile="containers", name="containers")
     assert time.monotonic() - begun < 60
 

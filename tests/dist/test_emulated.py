@@ -219,7 +219,7 @@ def test_without_the_rights_of_root():
 def test_where_namespaces_are_forbidden_it_is_told_what_to_do():
     shell = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     said, = run_program(["unshare", "-Ur", "sh", "-c", shell, "sh", "setpriv", "--bounding-set=-all", "--inh-caps=-all"])
-    assert said.startswith("This machine lets this user make no network namespaces") and "user.max_user_namespaces" in said
+    assert said.startswith("This machine does not allow this user to make network namespaces") and "user.max_user_namespaces" in said
 
 
 def test_without_tap_devices_it_is_told_what_to_do():

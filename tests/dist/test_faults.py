@@ -248,7 +248,7 @@ def test_out_of_memory_under_a_limit():
 def test_an_allocation_that_cannot_be(cluster):
     fault = provoke(cluster, "if rank == 2:\n    torch.empty(1 << 60)\ndist.barrier()", patience_s=60)
     assert type(fault) is RankError and fault.reported_s < 2 * SLOWER
-    has_line(fault, "the rank asked for more memory than there is")
+    has_line(fault, "the rank asked for more memory than is available")
     assert_healthy(cluster)
 
 
@@ -398,7 +398,7 @@ def test_the_controller_killed():
         time.sleep(0.2)
         with pytest.raises(ControllerDied) as caught:
             short.px("x")
-        has_line(caught.value, "The cluster's controller had gone.")
+        has_line(caught.value, "The cluster's controller was lost.")
         has_line(caught.value, "Lost on all ranks: x.")
         assert_healthy(short)
 
@@ -507,7 +507,7 @@ def test_started_twice_stops_the_first(capsys):
     try:
         with Cluster(nodes=1, ranks_per_node=2, framework=None, name="twice") as second:
             assert "already had a cluster named 'twice' with 1 ranks" in capsys.readouterr().out
-            with pytest.raises(RuntimeError, match="was stopped, and its ranks are gone"):
+            with pytest.raises(RuntimeError, match="was stopped, so its ranks no longer exist"):
                 first.px("1")
             assert second.run(lambda: 1) == [1, 1]
     finally:
@@ -548,7 +548,7 @@ def test_a_stopped_cluster_is_told_in_one_line_and_fails_a_check(capsys):
     with pytest.raises(ClusterStopped) as told:
         cluster.px("1")
     (line,) = told.value._render_traceback_()
-    assert line == "The cluster 'gone' was stopped, and its ranks are gone. Run the cell with Cluster(...) again, and the cells below it."
+    assert line == "The cluster 'gone' was stopped, so its ranks no longer exist. Run the cell with Cluster(...) again, and then the cells below it."
     with RankReport("average", cluster, {"average": {"mean": (2, "the mean is right")}}, {"unwritten": "", "known": {}}) as report:
         report.on_ranks("rank_tools", "device")
     assert "FAIL 0/2" in capsys.readouterr().out

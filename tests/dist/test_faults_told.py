@@ -118,7 +118,7 @@ def test_a_cell_that_awaits_is_told_of_and_stopped(cluster, tmp_path):
 def test_a_collective_that_was_left_under_way_is_told(cluster):
     fault = provoke(cluster, "if rank != 3:\n    work = dist.all_reduce(torch.ones(3), async_op=True)\nif rank == 0:\n    dist.recv(torch.ones(1), 1)")
     assert type(fault) is Hang and fault.culprits == [1]
-    has_line(fault, "Begun and never ended: all_reduce at line 2 of this cell, by ranks 0-2 and not by rank 3.")
+    has_line(fault, "Started and never finished: all_reduce at line 2 of this cell, by ranks 0-2 and not by rank 3.")
     assert_healthy(cluster)
 
 

@@ -107,7 +107,7 @@ def test_the_controller_killed_in_a_cell_is_told_and_healed_in_that_cell(plain):
     threading.Timer(0.5, os.killpg, (controller_of(plain), signal.SIGKILL)).start()
     fault = failing(plain, "import time\ntime.sleep(60)")
     assert type(fault) is ControllerDied and fault.reported_s - 0.5 < 2 * SLOWER
-    assert "The cluster's controller had gone.\n  rank 0  computes at line 2 of this cell: time.sleep(60)" in fault.text
+    assert "The cluster's controller was lost.\n  rank 0  computes at line 2 of this cell: time.sleep(60)" in fault.text
     assert "Lost on all ranks: kept." in fault.text and "brought back: rank." in fault.text
     assert plain.pull("rank") == [0, 1]
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_sent_loses_nothing(plain):
 
 
 UNKIND = {
-    "class Silent(Exception):\n    def __str__(self):\n        raise ValueError('no')\nraise Silent()": "raised Silent: (its message cannot be shown: __str__ raised ValueError) at line 4",
+    "class Silent(Exception):\n    def __str__(self):\n        raise ValueError('no')\nraise Silent()": "raised Silent: (its message cannot be shown, because __str__ raised ValueError) at line 4",
     "raise ValueError('a\\ud800b')": "raised ValueError: a\\ud800b at line 1",
     "raise ValueError('x' * 5_000_000)": "x ... (5000000 characters) at line 1",
     "class Shy:\n    def __repr__(self):\n        raise ValueError('no repr')\nShy()": "raised ValueError: no repr at line 3",
@@ -197,7 +197,7 @@ def test_a_second_thread_is_told_that_the_cluster_is_at_work(plain, monkeypatch)
 
     once(monkeypatch, Watch, "run", in_a_thread)
     assert plain.pull("rank") == [0, 1]
-    assert refused == ["The cluster 'plain' is at work for another thread of this notebook. Wait until that has ended."]
+    assert refused == ["The cluster 'plain' is busy with another thread of this notebook. Wait until that has finished."]
 
 
 def test_a_process_of_the_controller_killed_alone_is_the_controller_killed(plain):
@@ -211,7 +211,7 @@ def test_a_setup_cell_that_breaks_the_ranks_when_it_runs_again_is_left_out_and_t
     plain.px(f"import os\nif os.path.exists({str(tmp_path / 'again')!r}):\n    os._exit(3)\nmade = 1", setup=True)
     (tmp_path / "again").touch()
     fault = failing(plain, "os._exit(1)")
-    assert "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nAfter a healing it is not run again" in fault.text
+    assert "A cell marked --setup failed when it was run again: Ranks 0, 1 died\nHealing does not run it again" in fault.text
     assert "The cluster is healed: 2 new ranks." in fault.text and "brought back: rank." in fault.text and len(plain._setups) == 1
     assert plain.pull("rank") == [0, 1]
     assert "made is not defined on the ranks: the cell marked --setup that makes it, which begins with `import os`" in failing(plain, "made").text

@@ -103,8 +103,8 @@ def test_a_late_thread_that_aborts_the_process_hides_no_error(script):
                        0, echo=False)
     assert result.returncodes == {0: 0, 1: -6} and result.report().splitlines() == [
         "worker 1 failed first: killed by signal 6.",
-        '"terminate called without an active exception" is no reason: Python was ending, after the error above it, when a thread of a library was'
-        " not through yet (torch.distributed's, say, just after a collective).",
+        '"terminate called without an active exception" is not the cause: after the error above it, Python was ending while a thread of a library was'
+        " still running (of torch.distributed, say, just after a collective).",
     ]
     assert len(two_tasks(script(FAIL), "os.abort()", 0, echo=False).report().splitlines()) == 1
 
@@ -123,7 +123,7 @@ def test_after_a_failure_the_others_are_stopped_and_say_where_they_stood(script,
     assert result.returncodes == {0: 5, 1: -9} and result.returncode == 5 and not result.timed_out
     assert result.report().splitlines() == [
         "worker 0 failed first: exit code 5.",
-        "[worker 1] stood at train.py line 5, in <module>: time.sleep(1000)  # as in a collective",
+        "[worker 1] was at train.py line 5, in <module>: time.sleep(1000)  # as in a collective",
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_server_that_fails_is_a_failure_and_one_that_serves_on_is_not(script, 
     tasks = {"chief": 1, "ps": 1, "worker": 1}
     failed = launch(path, "ps", 6, with_="tf_config", tasks=tasks, echo=False)
     assert failed.names[failed.first_failed] == "ps 0" and failed.returncode == 6
-    assert failed.where == {0: "stood at train.py line 6, in <module>: time.sleep(1000)"}
+    assert failed.where == {0: "was at train.py line 6, in <module>: time.sleep(1000)"}
     good = launch(path, "chief", 0, with_="tf_config", tasks=tasks, echo=False)
     assert good.returncode == 0 and good.report() == "" and good.returncodes == {0: 0, 1: -9, 2: -9}
     assert repr(good) == "<train.py under tf_config: 1 of 1 ranks ended with exit code 0, 2 servers were stopped>"
@@ -173,7 +173,7 @@ def test_time_out_says_where_and_leaves_no_process(script, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "[worker 1] waiting",
         "Time-out: 1 of 2 ranks had not finished.",
-        "[worker 1] stood at train.py line 6, in exchange: time.sleep(1000)",
+        "[worker 1] was at train.py line 6, in exchange: time.sleep(1000)",
     ]
     assert left_over(mark) == []
 
@@ -237,7 +237,7 @@ def test_too_much_output_is_cut(script, monkeypatch):
     monkeypatch.setattr(collect, "KEPT_BYTES", 1000)
     result = two_tasks(script("for i in range(1000): print('x' * 99)"), echo=False)
     assert result.returncode == 0
-    assert result.output[0].endswith("\n... 99000 more bytes were not kept\n")
+    assert result.output[0].endswith("\n... 99000 more bytes were discarded\n")
 
 
 def test_environment_of_another_launch_is_not_passed_on(script, monkeypatch):
@@ -270,7 +270,7 @@ def test_mistakes_get_a_remedy(script, tmp_path, monkeypatch):
         launch("trian.py")
     with pytest.raises(FileNotFoundError, match="There: train.py"):
         launch(tmp_path / "trian.py")
-    with pytest.raises(ValueError, match="take one of torchrun, horovodrun, mpirun, tf_config"):
+    with pytest.raises(ValueError, match="use one of torchrun, horovodrun, mpirun, tf_config"):
         launch(path, with_="srun")
     with pytest.raises(ValueError, match="whole numbers from 1"):
         launch(path, nodes=0)

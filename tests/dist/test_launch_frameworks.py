@@ -80,8 +80,8 @@ def test_torchrun_that_hangs_says_where_each_rank_stood(script, soon, warm):
     """)
     result = launch(path, with_="torchrun", nodes=2, ranks_per_node=2, python=warm, echo=False)
     assert result.timed_out and set(result.returncodes.values()) == {124}
-    barrier = "stood at train.py line 6, in <module>: dist.barrier()"
-    assert result.where == {0: barrier, 1: "stood at train.py line 8, in <module>: dist.recv(torch.zeros(1), src=0)", 2: barrier, 3: barrier}
+    barrier = "was at train.py line 6, in <module>: dist.barrier()"
+    assert result.where == {0: barrier, 1: "was at train.py line 8, in <module>: dist.recv(torch.zeros(1), src=0)", 2: barrier, 3: barrier}
 
 
 MPI = """

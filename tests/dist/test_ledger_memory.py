@@ -168,7 +168,7 @@ def test_where_the_kernel_cannot_be_asked_it_says_so(monkeypatch):
         raise AssertionError("not reached")
     monkeypatch.setattr(memory, "open", builtins.open, raising=False)
     monkeypatch.setattr(memory.sys, "platform", "darwin")
-    with pytest.raises(ValueError, match="no Linux"), Ledger(memory=True):
+    with pytest.raises(ValueError, match="not Linux"), Ledger(memory=True):
         raise AssertionError("not reached")
 
 

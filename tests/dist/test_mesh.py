@@ -80,15 +80,15 @@ def test_g_of_a_tensor_that_is_not_contiguous(ranks):
 def test_what_cannot_be_gets_a_message(ranks):
     told = ranks("refusals()")
     expected = {
-        "axis": "'batch' is laid on axis 'z', and the mesh has x, y.",
+        "axis": "'batch' is laid on axis 'z', but the mesh has x, y.",
         "no names": "the axes of the mesh have no names: give init_device_mesh mesh_dim_names=.",
         "one axis": "cut ('i', 'j'): 'i' and 'j' both lie on axis 'x', ",
         "one axis, no tensor has both": "einsum ('i',), ('j',) -> (): 'i' and 'j' both lie on axis 'x', ",
         "divides": "cut: 'batch' has size 5, which does not divide by the 2 ranks of axis 'x'.",
         "names": "cut: 1 names ('batch',) for a tensor of shape (4, 6).",
-        "twice": "cut ('in', 'in'): dimension 'in' comes twice in ('in', 'in').",
+        "twice": "cut ('in', 'in'): dimension 'in' appears twice in ('in', 'in').",
         "out": "einsum: out has 'time', which neither ('batch', 'in') nor ('in', 'hidden') has.",
-        "two meshes": "einsum: the two tensors lie on different Mesh objects. Cut both with the same one.",
+        "two meshes": "einsum: the two tensors are on different Mesh objects. Cut both with the same Mesh.",
         "plus": "+: ('in', 'hidden') has 'hidden', which ('batch', 'in') has not.",
         "map": "map: the shape (2, 6) became ().",
         "no tensor": "copy_to: a tensor is needed, not list.",

@@ -145,7 +145,7 @@ def bcast_from_a_root_that_is_no_whole_number(c):
     functions.bcast(c, X, 0.0)
 
 
-@mistake({0: "ValueError: send: a tensor on the device meta has a shape and no elements"})
+@mistake({0: "ValueError: send: a tensor on the device meta has a shape but no elements"})
 def a_tensor_without_elements(c):
     if c.rank == 0:
         functions.send(torch.ones(100_000, device="meta"), c, 1)

@@ -43,7 +43,7 @@ def text(end, call, told=GONE, timeout_s=60):
 @pytest.mark.parametrize("call", CALLS)
 def test_a_rank_that_exits(tmp_path, call, warm):
     runs = by_environment(program(tmp_path, text("sys.exit(0)", call)), 3, warm)
-    assert [runs[rank][1].splitlines() for rank in (0, 2)] == expected("rank 1 will not come, it has ended. True"), runs
+    assert [runs[rank][1].splitlines() for rank in (0, 2)] == expected("rank 1 will not arrive, because it has ended. True"), runs
 
 
 def test_a_rank_that_is_killed(tmp_path, warm):
@@ -54,7 +54,7 @@ def test_a_rank_that_is_killed(tmp_path, warm):
 
 def test_a_rank_that_exits_under_mpi(tmp_path, warm):
     status, out, err = by_mpi(program(tmp_path, text("sys.exit(0)", "allgather")), 3, warm)
-    assert out.count("rank 1 will not come, it has ended. True") == 2 and "[2.0, 2.0, 2.0]" in out and "received" in out, (status, out, err)  # mpiexec mixes lines
+    assert out.count("rank 1 will not arrive, because it has ended. True") == 2 and "[2.0, 2.0, 2.0]" in out and "received" in out, (status, out, err)  # mpiexec mixes lines
 
 
 IN_THE_MIDDLE = """
@@ -86,4 +86,4 @@ except comm.CommunicationError as error:
 
 def test_a_rank_that_is_killed_in_the_middle_of_a_message(tmp_path, warm):
     runs = by_environment(program(tmp_path, IN_THE_MIDDLE.format(here=str(tmp_path))), 2, warm)
-    assert runs[0][1].strip() == "rank 1 will not come, its process is gone. True", runs
+    assert runs[0][1].strip() == "rank 1 will not arrive, because its process is gone. True", runs

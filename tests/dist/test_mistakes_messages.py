@@ -13,7 +13,7 @@ LARGE = torch.zeros(100_000)  # does not travel with its head: the sender waits 
 NEXT = "must make the same calls in the same order"
 
 
-@mistake({1: "CommunicationError: Rank 1 waited 1.5 s in recv from rank 0, tag 2 (test_mistakes_messages.py, line ...It has sent send, tag 1 with float32 (3,), which nobody has asked for...Do the tags differ?"}, waits=True)
+@mistake({1: "CommunicationError: Rank 1 waited 1.5 s in recv from rank 0, tag 2 (test_mistakes_messages.py, line ...It has sent send, tag 1 with float32 (3,), which no rank has asked for...Do the tags differ?"}, waits=True)
 def tags_that_differ(c):
     if c.rank == 0:
         functions.send(X, c, 1, tag=1)

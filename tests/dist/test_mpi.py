@@ -62,13 +62,13 @@ def test_an_mpiexec_that_fails_is_told_at_once(monkeypatch):
 def test_missing_programs_are_told(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("MANYHANDS_HOSTS", "somewhere")
-    for profile, message in (("slurm", "sbatch is not on the path. Slurm's commands are on its login nodes"), ("ssh", "ssh is not on the path")):
+    for profile, message in (("slurm", "sbatch is not on the path. Slurm's commands are available on its login nodes"), ("ssh", "ssh is not on the path")):
         with pytest.raises(RuntimeError, match=message):
             Cluster(nodes=1, ranks_per_node=1, framework=None, profile=profile, name="no " + profile)
 
 
 def test_a_wrong_profile_and_missing_hosts_are_told(monkeypatch):
-    with pytest.raises(ValueError, match="take one of local, mpi, slurm, ssh"):
+    with pytest.raises(ValueError, match="use one of local, mpi, slurm, ssh"):
         profile_named("pbs")
     monkeypatch.delenv("MANYHANDS_HOSTS", raising=False)
     with pytest.raises(ValueError, match="MANYHANDS_HOSTS=node1,node2"):

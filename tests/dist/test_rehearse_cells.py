@@ -96,14 +96,14 @@ def test_the_courses_own_training_is_clean():
 
 def test_a_script_that_fails_is_shown_with_its_error_and_not_judged(script):
     code, out, _ = rehearse(str(script("import torch.distributed as dist\ndist.init_process_group('gloo')\nraise KeyError('mine')\n")), "--ranks", "2")
-    assert code == 2 and "fails by itself, so nothing was judged" in out and "KeyError: 'mine'" in out and "findings" not in out
+    assert code == 2 and "failed by itself, so nothing was judged" in out and "KeyError: 'mine'" in out and "findings" not in out
 
 
 def test_what_gloo_aborts_is_judged_by_what_the_ranks_had_called(script):
     """Rank 0 ends by SIGABRT, the others lose their connection."""
     sizes = "import torch, torch.distributed as dist\ndist.init_process_group('gloo')\nx = torch.ones([7, 9, 9][dist.get_rank()], 4)\ndist.all_reduce(x)\n"
     code, out, _ = rehearse(str(script(sizes)), "--ranks", "3")
-    assert code == 1 and "With gloo, too, rank 0 could not go on: gloo ended it. op.preamble" in out, out
+    assert code == 1 and "With gloo, too, rank 0 could not continue, because gloo ended it. op.preamble" in out, out
     assert "MAY HANG: train.py:4, rank 0\n" in out and "meets all_reduce of rank 1 (line 4), which has a different size" in out, out
 
 
@@ -146,7 +146,7 @@ if os.environ["RANK"] == "1":
 
 def test_a_run_that_was_cut_is_not_a_clean_one(script):
     code, out, _ = rehearse(str(script("import time\ntime.sleep(60)")), "--ranks", "2", "--limit", "2")
-    assert code == 3 and "Not determined: the script had not ended" in out and "No findings" not in out, out
+    assert code == 3 and "Not determined, because the script had not ended" in out and "No findings" not in out, out
 
 
 def test_what_is_no_script_is_said():

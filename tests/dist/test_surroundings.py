@@ -42,7 +42,7 @@ DISK = "mkdir $FULL; mount -t tmpfs -o size=400k t $FULL; ip link set lo up; exp
 
 @pytest.mark.parametrize("shell, unshare, words", [
     ("true", True, "This machine cannot connect to itself (127.0.0.1: Network is unreachable)"),
-    (DISK + "TMPDIR=$FULL", True, "400 KiB are free there, and 6144 KiB are needed. Delete files"),
+    (DISK + "TMPDIR=$FULL", True, "400 KiB are free there, but 6144 KiB are needed. Delete files"),
     (DISK + "MANYHANDS_FOLDER=$FULL", True, "The cluster's files do not fit into"),
     ("export MANYHANDS_FOLDER=/nonexistent", False, "A folder for the cluster's files cannot be made in /nonexistent: No such file or directory. Set the environment"),
     ("ulimit -f 100", False, "no file may be larger than 100 KiB here. Run `ulimit -f unlimited`"),
@@ -55,7 +55,7 @@ def test_what_is_missing_is_said_at_once(tmp_path, shell, unshare, words):
 
 def test_warnings_as_errors_hold_in_the_kernel_only(tmp_path):
     told, _ = start(tmp_path, PYTHONWARNINGS="error,default::ImportWarning")
-    assert told.startswith("PYTHONWARNINGS=error holds in this kernel and not on the ranks") and told.endswith("[42, 42]\n"), told
+    assert told.startswith("PYTHONWARNINGS=error applies to this kernel but not to the ranks") and told.endswith("[42, 42]\n"), told
 
 
 def test_odd_variables_change_nothing(tmp_path):

@@ -60,7 +60,7 @@ def test_reference_is_run_once_per_seed(lab, monkeypatch):
     lab.notebook.cells[2].source += "  # changed"
     lab.write("solutions/90_tiny/90_tiny.ipynb", lab.notebook)
     graded(lab, lab.handed_in(), progress=lambda what, done, of: seen.append(what))
-    assert "finding the right answers" in seen
+    assert "running the solution for reference" in seen
 
 
 def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeypatch, tmp_path):
@@ -178,7 +178,7 @@ def test_a_cluster_that_does_not_start_is_no_grade_of_0(lab, tmp_path):
     notebook = lab.handed_in()
     notebook.cells.insert(1, nbformat.v4.new_code_cell(NO_CLUSTER.format(tried=str(tmp_path / "tried"), mark="pass")))
     got = graded(lab, notebook, sandboxed=False)
-    assert got.verdict.startswith("The cluster did not start, twice.") and "Ranks [0] did not start" in got.verdict
+    assert got.verdict.startswith("The cluster did not start in two attempts.") and "Ranks [0] did not start" in got.verdict
     assert not got.full and "The cluster did not start" in grade_report.as_text(got)
 
 
@@ -188,7 +188,7 @@ def test_a_set_up_that_takes_too_long_is_no_grade_of_0(lab, tags, graded_at_all)
     notebook.cells.insert(1, nbformat.v4.new_code_cell("import time; time.sleep(60)  # before Cluster()", metadata={"tags": tags}))
     got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=2))
     assert ("took more than 2 s and was interrupted" in grade_report.as_text(got)) and bool(got.verdict) != graded_at_all
-    assert got.verdict.startswith("The cluster did not start, twice.") != graded_at_all
+    assert got.verdict.startswith("The cluster did not start in two attempts.") != graded_at_all
 
 
 SILENT = """
@@ -204,7 +204,7 @@ def test_a_cluster_whose_start_takes_for_ever_is_no_grade_of_0(lab):
     notebook = lab.handed_in()
     notebook.cells.insert(1, nbformat.v4.new_code_cell(SILENT))
     got = graded(lab, notebook, sandboxed=False, limits=Limits(cell_s=25))
-    assert got.verdict.startswith("The cluster did not start, twice.") and "within 2 s" in got.verdict
+    assert got.verdict.startswith("The cluster did not start in two attempts.") and "within 2 s" in got.verdict
 
 
 @pytest.mark.parametrize("sandboxed", [True, False])

@@ -52,7 +52,7 @@ def test_an_event_in_small(hack, tmp_path):
     entries = {"Ring & Tree": (ladder / "diloco.py").read_text(), "Late": (ladder / "fp16.py").read_text(), "Sly": SLY, "Crash": CRASH}
     for team, source in entries.items():
         code, said = hack("submit", put(tmp_path, "one", "slow_links", source), "--event", "autumn", "--team", team)
-        assert code == 0 and "No judge is at work just now" in said
+        assert code == 0 and "No judge is running at the moment" in said
     assert "3 before it" in said
     code, said = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
     assert code == 2 and "There is no team 'Nobody'" in said
@@ -80,7 +80,7 @@ def test_an_event_in_small(hack, tmp_path):
     signing.new_key("own.key")
     assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
     code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
-    assert code == 1 and "a record in" in said and "was signed with another key" in said
+    assert code == 1 and "a record in" in said and "was signed with a different key" in said
     (records[0].parent / "changed.record").write_bytes(records[0].read_bytes().replace(b'"size"', b'"sise"'))
     code, said = hack("board", str(records[0].parent), "-o", "out")
     assert code == 1 and "changed.record was changed after it was signed" in said
@@ -105,4 +105,4 @@ def test_the_board_shows_what_comes_while_an_entry_is_judged(hack, tmp_path, mon
     monkeypatch.setattr(judging, "one_run", one_run), monkeypatch.setattr(judging, "signed", sign)
     hack("submit", put(tmp_path, "one", "slow_links", CRASH), "--event", "autumn", "--team", "Crash")
     assert hack("run", "autumn", "--key", "judge.key", "--once")[0] == 0
-    assert "Entries that wait: 1" in seen[0] and "Entries that wait: 2" in seen[1]
+    assert "Waiting entries: 1" in seen[0] and "Waiting entries: 2" in seen[1]

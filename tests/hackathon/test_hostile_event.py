@@ -77,7 +77,7 @@ def test_a_withdrawn_entry_ends_at_once(there, judge):
         said.append(time.monotonic())
 
     judge(withdraw)
-    assert "It waits, 1 before it. The judge has been working on entry 1 of Sleeper since" in said[0]
+    assert "It is waiting, with 1 entry before it. The judge has been working on entry 1 of Sleeper since" in said[0]
     assert said[1] == "Entry 1 of Sleeper is withdrawn. The judge stops judging it."
     assert time.monotonic() - said[2] < 55  # the sleeper's first call is after 60 s
     assert status(there, "Honest").startswith("Entry 2, slow_links: 2.9")
@@ -89,8 +89,8 @@ def test_a_slow_entry_goes_behind_the_others_and_has_a_limit(there, judge, monke
     there.submit("Sleeper", "slow_links", SLEEPER)
     there.submit("Honest", "slow_links", "def train(model, batches, comm):\n    1 / 0\n")
     said = judge()
-    assert "Entry 1 of Sleeper: It waits, 1 before it. It took more than" in said
-    assert said.index("ZeroDivisionError") < said.index("The judging has not ended after 6 s")
+    assert "Entry 1 of Sleeper: It is waiting, with 1 entry before it. It took more than" in said
+    assert said.index("ZeroDivisionError") < said.index("The judging did not finish within 6 s")
     assert [line["number"] for line in there.log.read() if line["do"] == "judged"] == [2, 1]
 
 
@@ -113,7 +113,7 @@ def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsy
     assert "Flag: A rank has asked for 47 gradients" in said and "No person has signed that they have looked at it." in said
     look = ["look", "autumn", "1", "--by", "Ann", "--key", "judge.key"]
     assert hack_command.main([*look, "--breaks-rules"]) == 0
-    assert "Ann has looked at this entry: it breaks the rules." in status(there, "Reader")
+    assert "Ann has looked at this entry, and it breaks the rules." in status(there, "Reader")
     assert hack_command.main([*look, "--counts"]) == 0
     assert status(there, "Reader").startswith("Entry 1, slow_links: 0.9")
     hack_command.main(["board", "autumn"])

@@ -50,7 +50,7 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     assert len(set(record["seeds"])) == len(record["runs"]) == 2 and record["score"] == 32
 
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 2  # never over a record
-    assert "ours.record is there already" in capsys.readouterr().err
+    assert "ours.record already exists" in capsys.readouterr().err
     assert hack_command.main(["judge", "ours", "--key", "judge.key", "--seeds-of", "ours.record", "-o", "again"]) == 0
     again, _ = judging_record.verified(open("again", "rb").read())
     assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(open("ours.record", "rb").read()).hexdigest()
@@ -80,15 +80,15 @@ def test_a_record_that_was_changed_or_signed_by_another_is_refused(entry, capsys
         assert changed != data
         open(name, "wb").write(changed)
         assert hack_command.main(["verify", name]) == 1
-    assert "other is signed, but no record of a judging" in capsys.readouterr().err
+    assert "other is signed, but is not a record of a judging" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command, said", [
     (["init", "slow", "x"], "there is no challenge 'slow'. There are: slow_links, lame_rank, does_not_fit, big_batch."),
-    (["init", "slow_links", "ours"], "ours is there already"),
-    (["try", "nowhere"], "nowhere is no folder"),
+    (["init", "slow_links", "ours"], "ours already exists"),
+    (["try", "nowhere"], "nowhere is not a folder"),
     (["judge", "ours", "--key", "nokey"], "there is no file nokey"),
-    (["judge", "ours", "--key", "judge.key.pub"], "is no private key"),
+    (["judge", "ours", "--key", "judge.key.pub"], "is not a private key"),
     (["verify", "nothing"], "there is no file nothing"),
 ])
 def test_what_cannot_be_done_is_told(entry, command, said, capsys):
@@ -103,7 +103,7 @@ def test_where_no_rooms_can_be_it_is_told(monkeypatch, tmp_path, capsys):
     signing.new_key("judge.key")
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 2
     assert not (tmp_path / "ours.record").exists()
-    assert "The judge runs entries in bubblewrap's rooms only: bubblewrap is missing" in capsys.readouterr().err
+    assert "The judge runs entries only in bubblewrap's rooms: bubblewrap is missing" in capsys.readouterr().err
 
 
 def test_seeds_are_new_each_time():

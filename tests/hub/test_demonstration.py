@@ -34,6 +34,6 @@ def test_without_root(neighbours):
     for path in [home, *home.rglob("*")]:
         shutil.chown(path, uid, uid)
     told = neighbours.run("ben", DEMONSTRATE, environment={"HOME": "/home/ben"}).splitlines()
-    assert told[0].startswith("DEMONSTRATION for one person's trust"), told
-    assert told[1] == "2 manyhands accounts: Only root can give each attendee a user number and a closed room of their own"
+    assert told[0].startswith("DEMONSTRATION for one trusted person"), told
+    assert told[1] == "2 manyhands accounts: Only root can give each attendee a separate user number and a closed room"
     assert told[2:] == ["302", "['.manyhands', '00_preflight', '00_preflight_tutorial.ipynb', 'Start_Here.md']", "0"]

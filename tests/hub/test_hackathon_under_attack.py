@@ -146,8 +146,8 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     # On a busy machine a judging takes longer than the last one, and the judge's limit is a limit of this machine's own time.
     slower = max(1, (behind - taken) / SLOW_S, *(one.lasted_s / usual_s for one in found.values() if one.lasted_s))
     for at, said in told:
-        about = re.search(r"comes in about (\d+ s|\d+ min); if all other teams hand in now, in (\d+ s|\d+ min)", said)
-        assert about or "may come any moment" in said, said
+        about = re.search(r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand in now", said)
+        assert about or "may arrive at any moment" in said, said
         about_s = seconds(about[1]) if about else 0
         known = at > taken + 2 * usual_s + 10 + 1  # that the sleeper takes longer than others
         print(f"{at - begun:.1f} s: told about {about_s:.0f} s, waited {result.judged - at:.1f} s, {'' if known else 'not '}known")

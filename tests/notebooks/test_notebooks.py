@@ -19,16 +19,16 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
         ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the\n> clock"),
         ("hangs", "rendezvous", "a ring by hand\n> needs `dist.batch_isend_irecv`"),
     ],
-    "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "Two neighbours that send to each other can hang even with `isend`")],
+    "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "Two neighbours that send to each other can hang even with `isend`")],
     "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around many steps together")],
-    "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from anybody", "NCCL refuses to receive from any rank, as a server does")],
+    "solutions/09_staleness/09_staleness.ipynb": [("fails", "receives from any rank", "NCCL refuses to receive from any rank, as a server does")],
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
         ("differs", "different tag", "NCCL has no tags, the check gives this exercise gloo groups"),
     ],
-    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU for ever", "with NCCL two neighbours that send to each other can\n  hang even with `isend`")],
+    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "with NCCL two neighbours that send to each other can\n  hang even with `isend`")],
     "solutions/04_collectives/04_collectives.ipynb": [
         ("hangs", "rendezvous", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
-        ("may hang", "runs on the GPU for ever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
+        ("may hang", "runs on the GPU forever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
     ],
 }
 ELSEWHERE = ("02", "03", "07", "10")  # units that use something else than torch.distributed on ranks of a cluster

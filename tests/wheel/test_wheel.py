@@ -99,7 +99,7 @@ def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
             continue
         assert done.returncode == 0 and "   Yes" in done.stdout and "<svg" in (tmp_path / "clinic.html").read_text(), \
             done.stdout + done.stderr
-        assert "Nothing was found that NCCL would do otherwise" in done.stdout
+        assert "Nothing was found that NCCL would do differently" in done.stdout
     done = manyhands(own, "rehearse", "by_hand.py", "--ranks", "2", cwd=tmp_path)
     assert done.returncode == 0 and "No findings in 168 calls" in done.stdout, done.stdout + done.stderr
     (tmp_path / "sleeps.py").write_text(SLEEPS)
@@ -118,6 +118,6 @@ def test_what_is_missing_is_said_in_a_sentence(own, tmp_path):
     (tmp_path / "train.py").write_text("raise SystemExit('it ran')")
     for command in ("clinic", "rehearse", "predict"):
         done = manyhands(own, command, "train.py", cwd=tmp_path)
-        assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" brings what is needed.\n')
+        assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" installs what is needed.\n')
     done = manyhands(own, "check", "06", cwd=tmp_path)  # a command of the course
     assert done.returncode == 2 and done.stderr.startswith("manyhands check: ") and "Traceback" not in done.stderr

@@ -23,13 +23,13 @@ def adopt(root, path):
     _refuse_loss(source, text.read(new, name), name)
     old = piece.source.read_text(encoding="utf-8") if piece.source.exists() else None
     if new == old:
-        return [f"{piece.short(piece.source)} says the same already: nothing to do", *_edited_links(path, piece)]
+        return [f"{piece.short(piece.source)} is already the same: nothing to do", *_edited_links(path, piece)]
     told = []
     if old is not None and path != piece.source and _source_is_newer(path, old):
         kept = _free_name(piece.source)
         write_one(kept, old.encode())
-        told.append(f"{piece.short(piece.source)} was edited after this notebook was built: "
-                    f"what it said is kept in {kept.name}")
+        told.append(f"{piece.short(piece.source)} was edited after this notebook was built, so its old text is kept in "
+                    f"{kept.name}")
     write_one(piece.source, new.encode())
     told.append(f"{piece.short(piece.source)} written; now run: manyhands build {piece.number}")
     told += _edited_links(path, piece)
@@ -42,7 +42,7 @@ def piece_of(root, path):
     """Which piece a file belongs to; UnknownName says why a file cannot be adopted."""
     root, path = Path(root).resolve(), Path(path).resolve()
     if not path.is_file():
-        raise UnknownName(f"there is no file {path}")
+        raise UnknownName(f"the file {path} does not exist")
     parts = path.relative_to(root).parts if path.is_relative_to(root) else ()
     if parts[:1] == ("labs",):
         raise UnknownName(
@@ -70,8 +70,8 @@ def as_source(notebook, piece):
             continue
         if cell.get("attachments"):
             raise BuildError(
-                f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text cannot: "
-                "save it as a file and refer to that"
+                f"{piece.short(piece.notebook)}, cell {number} holds a pasted picture, which a text cannot hold: save "
+                "it as a file and refer to the file"
             )
         if not cell.source.strip():
             continue
@@ -88,7 +88,7 @@ def _edited_links(path, piece):
     """A line for each cell of links that somebody has changed: the build makes them anew."""
     ours = unit_links.cells(piece.root, piece.name, piece.kind)
     found = canonical.load(path).cells if path.suffix == ".ipynb" else []
-    return [f"the cell `{cell.id}` is made by the build, from units.toml: this is not kept: {cell.source}"
+    return [f"the cell `{cell.id}` is made by the build from units.toml, so this edit is not kept: {cell.source}"
             for cell in found if cell.get("id") in ours and cell.source != ours[cell.id]]
 
 

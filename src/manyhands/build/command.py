@@ -10,19 +10,20 @@ from manyhands.units import NotAClone, find_root
 
 
 def main(argv):
-    made = parser("build", "sources -> notebooks, solutions, labs", ["06", "02 06 --remeasure", "--check --no-execute"])
+    made = parser("build", "Build notebooks, solutions and labs from their "
+                           "sources.", ["06", "02 06 --remeasure", "--check --no-execute"])
     made.add_argument("units", nargs="*", metavar="UNIT",
                       help="06, 06_ddp or a path; all units if none is named").completer = unit_names
     made.add_argument("--no-execute", action="store_true",
-                      help="keep the outputs stored for unchanged cells, run nothing")
-    made.add_argument("--check", action="store_true", help="compare with the committed files, write nothing")
-    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells tagged measured")
+                      help="run nothing, and keep the stored outputs of unchanged cells")
+    made.add_argument("--check", action="store_true", help="write nothing, but compare with the committed files")
+    made.add_argument("--remeasure", action="store_true", help="take new outputs for cells that are tagged measured")
     options = completed(made).parse_args(argv)
     return _telling(_check if options.check else _build, options)
 
 
 def adopt(argv):
-    made = parser("adopt", "write an edited notebook back to its source",
+    made = parser("adopt", "Write an edited notebook back to its source.",
                   ["notebooks/06_ddp.ipynb", "solutions/06_ddp/06_ddp.ipynb"])
     made.add_argument("paths", nargs="+", metavar="NOTEBOOK",
                       help="notebooks/NN_topic.ipynb or solutions/NN_topic/NN_topic.ipynb")
@@ -30,17 +31,18 @@ def adopt(argv):
 
 
 def validate(argv):
-    made = parser("validate", "run notebooks and compare every output (nbval)",
+    made = parser("validate", "Run notebooks and compare every output (nbval).",
                   ["06", "notebooks/06_ddp.ipynb", "--jobs 1"])
     made.add_argument("units", nargs="*", metavar="UNIT",
                       help="06, 06_ddp or a path; all units if none is named").completer = unit_names
     made.add_argument("--jobs", type=whole,
-                      help="how many at once (by default one more than there are cores, 8 at most)")
+                      help="number of notebooks that run at the same time (default: one more than there are cores, 8 "
+                           "at most)")
     return _telling(_validate, completed(made).parse_args(argv))
 
 
 def slides(argv):
-    made = parser("slides", "slides/NN_topic.md -> slides/built/, HTML and PDF", ["06", "02 06"])
+    made = parser("slides", "Build decks as HTML and PDF: slides/NN_topic.md -> slides/built/.", ["06", "02 06"])
     made.add_argument("decks", nargs="*", metavar="DECK",
                       help="06 or 06_ddp; all decks if none is named").completer = unit_names
     return _telling(_slides, completed(made).parse_args(argv))
@@ -78,7 +80,7 @@ def _build(root, options):
 
 
 def _check(root, options):
-    with working("what is built is compared with its sources"):
+    with working("comparing what is built with its sources"):
         from manyhands.build import up_to_date
         from manyhands.build.slides import drifts as slide_drifts
 
@@ -87,7 +89,7 @@ def _check(root, options):
     for one in found:
         print(one, file=sys.stderr)
     if not found:
-        print("all that is built follows from its source")
+        print("all that is built agrees with its sources")
     return 1 if found else 0
 
 
@@ -124,8 +126,8 @@ def _validate(root, options):
 def _slides(root, options):
     from manyhands.build import slides as deck_maker
 
-    with working("decks are compared with their sources") as line:
+    with working("comparing decks with their sources") as line:
         made = deck_maker.build(root, options.decks, told=lambda text: line.show(f"{text} ..."))
-    for path in made or ["all decks follow from their sources"]:
+    for path in made or ["all decks agree with their sources"]:
         print(path if isinstance(path, str) else path.relative_to(root))
     return 0

@@ -71,8 +71,8 @@ def make_notebook(piece, run=True, remeasure=False, progress=None):
                 cell.outputs = stored[cell.id].outputs
         elif _picture_alone(cell):
             raise BuildError(
-                f"{name}, cell {number} shows a picture and no text: a picture is never compared, so print the plotted "
-                'numbers in the same cell, or tag it tags=["measured"]'
+                f"{name}, cell {number} shows a picture and no text. A picture is never compared, so print the "
+                'plotted numbers in the same cell, or tag it tags=["measured"]'
             )
     return canonical.clean(notebook, piece.root)
 

@@ -108,11 +108,11 @@ def _false_pass(item):
     if item.parent.timed_out:
         return "this cell or one before it timed out"
     if item.cell.execution_count is None and item.cell.source.strip():
-        return "it has no execution count: it was never run, so there is nothing to compare with"
+        return "it has no execution count, because it was never run, so its output cannot be compared"
     if item.options["skip"]:
         return "it is marked to be skipped"
     if "raises-exception" in _tags(item) and not any(out.output_type == "error" for out in item.test_outputs or ()):
-        return "it is tagged raises-exception, but it raised nothing"
+        return "it is tagged raises-exception, but raised no exception"
     return None
 
 

@@ -69,7 +69,7 @@ def drifts(root):
     known = {deck.stem for deck in decks(root)}
     for path in sorted((root / "slides" / "built").glob("*.*")):
         if path.suffix in (".html", ".pdf") and path.stem not in known:
-            found.append(Drift(f"slides/built/{path.name}", "no source in slides/ stands behind it", "delete it"))
+            found.append(Drift(f"slides/built/{path.name}", "it has no source in slides/", "delete it"))
     return found
 
 

@@ -11,10 +11,10 @@ from manyhands.build import BuildError
 
 TAGS = {
     "setup": "run again after the cluster was healed",
-    "measured": "timings: outputs are not compared, and a rebuild keeps them",
-    "raises-exception": "an error that is taught",
-    "solution": "an answer: the lab shows its stub",
-    "check": "a graded check: its reference output stays visible in the lab",
+    "measured": "timings, whose outputs are not compared and are kept by a rebuild",
+    "raises-exception": "an error that is part of the lesson",
+    "solution": "an answer, of which the lab shows only a stub",
+    "check": "a graded check, whose reference output stays visible in the lab",
 }
 _OPTIONS = {"tags", "grade_id", "points", "unit"}
 _FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": True}
@@ -74,7 +74,7 @@ def _problem(cell):
             return f"unknown tag {tag!r}; there are: {', '.join(TAGS)}"
     graded = {"solution", "check"} & set(tags)
     if len(graded) == 2:
-        return "a cell is an answer or a check, not both"
+        return "a cell cannot be both an answer and a check"
     if graded and not _GRADE_ID.fullmatch(str(cell.metadata.get("grade_id", ""))):
         return 'an answer or a check needs a name of letters, digits, _ and -: grade_id="..."'
     if not graded and "grade_id" in cell.metadata:
@@ -92,8 +92,8 @@ def _problem_in_source(cell, tags):
     if cell.cell_type == "code" and re.search(r"^\s*#\s*(NBVAL_|PYTEST_VALIDATE_)", source, re.M):
         return 'leave the marks of nbval out: tags=["measured"] keeps an output from being compared'
     if long := [line for line in source.split("\n") if cell.cell_type == "code" and len(line) > LONGEST_LINE]:
-        return (f"a line of code has {len(long[0])} letters, and {LONGEST_LINE} at most are seen without scrolling: "
-                f"break it: {long[0].strip()[:40]} ...")
+        return (f"a line of code has {len(long[0])} characters, but only {LONGEST_LINE} are visible without scrolling, "
+                f"so break it: {long[0].strip()[:40]} ...")
     if ("BEGIN SOLUTION" in source) != ("END SOLUTION" in source):
         return "BEGIN SOLUTION and END SOLUTION come in pairs"
     if "BEGIN SOLUTION" in source and "solution" not in tags:
@@ -101,11 +101,11 @@ def _problem_in_source(cell, tags):
     if "solution" in tags and cell.cell_type == "code" and "BEGIN SOLUTION" not in source:
         return "an answer cell needs ### BEGIN SOLUTION and ### END SOLUTION inside its stub"
     if "BEGIN HIDDEN" in source:
-        return "there are no hidden tests: the grader gives the kernel a hidden seed"
+        return "hidden tests do not exist, because the grader gives the kernel a hidden seed"
     if cell.cell_type == "code":
         line = _comment_that_becomes_a_command(source)
         if line:
-            return f"jupytext reads this comment as a command, word it differently: # {line.strip()}"
+            return f"jupytext reads this comment as a command, so word it differently: # {line.strip()}"
     return None
 
 

@@ -43,7 +43,7 @@ def drifts_of(piece, run=False):
             return [Drift(notebook, "is not in canonical form", f"{build} --no-execute")]
         return _other_files(piece, f"{build} --no-execute")
     except BuildError as error:
-        return [Drift(source, str(error), f"mend what it says, then: {build}")]
+        return [Drift(source, str(error), f"repair this, then run: {build}")]
 
 
 def _untidy(piece):
@@ -71,9 +71,9 @@ def first_difference(expected, stored):
     if len(expected.cells) != len(stored.cells):
         return f"has {len(stored.cells)} cells, not {len(expected.cells)}"
     if expected.metadata.manyhands != stored.metadata.get("manyhands"):
-        return "was built from another text of its source"
+        return "was built from a different version of its source"
     if expected.metadata != stored.metadata:
-        return f"has other metadata:\n{_lines(expected.metadata, stored.metadata)}"
+        return f"has different metadata:\n{_lines(expected.metadata, stored.metadata)}"
     return None
 
 
@@ -105,7 +105,7 @@ def _other_files(piece, build):
             found.append(Drift(piece.short(path), _difference_of_files(path, data), build))
     if piece.lab:
         for folder, known in ((piece.lab.parent, expected), (piece.folder, {*expected, piece.notebook})):
-            found += [Drift(piece.short(path), "is made from nothing", build) for path in make.others(folder, known)]
+            found += [Drift(piece.short(path), "has no source", build) for path in make.others(folder, known)]
     return found
 
 
@@ -126,7 +126,7 @@ def orphans(root):
     patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.*", "solutions/*/*.ipynb", "labs/*/*.ipynb")
     made = [path for pattern in patterns for path in root.glob(pattern)]
     return [
-        Drift(path.relative_to(root).as_posix(), "no source in sources/ stands behind it", "delete it, or adopt it")
+        Drift(path.relative_to(root).as_posix(), "it has no source in sources/", "delete it, or adopt it")
         for path in sorted(made)
         if path not in known
     ]

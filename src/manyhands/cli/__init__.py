@@ -11,32 +11,35 @@ GROUPS = {
     "Learners": {
         "lab": ("manyhands.cli.lab:main", "open the course in JupyterLab"),
         "check": ("manyhands.cli.check:main", "grade a lab"),
-        "rehearse": ("manyhands.rehearsal.rehearse_command:main", "what NCCL would do with a script, told on a CPU"),
-        "hack": ("manyhands.hackathon.hack_command:main", "the hackathon: begin an entry, try it, have it judged"),
-        "certificate": ("manyhands.cli.certificate:main", "a certificate of your points; verify one"),
-        "doctor": ("manyhands.cli.doctor:main", "say what this machine can do"),
-        "completion": ("manyhands.cli.completion:main", "what a shell needs to complete these commands"),
+        "rehearse": ("manyhands.rehearsal.rehearse_command:main", "predict on a CPU what NCCL would do with a script"),
+        "hack": ("manyhands.hackathon.hack_command:main", "the hackathon: begin an entry, try it, and have it judged"),
+        "certificate": ("manyhands.cli.certificate:main", "make a certificate of your points, or verify one"),
+        "doctor": ("manyhands.cli.doctor:main", "report what this machine can do"),
+        "completion": ("manyhands.cli.completion:main", "print what a shell needs to complete these commands"),
     },
     "Teams": {
-        "clinic": ("manyhands.clinic.clinic_command:main", "is your own training script right, does it hang?"),
-        "predict": ("manyhands.clinic.predict_command:main", "your own script on many ranks of another machine"),
+        "clinic": ("manyhands.clinic.clinic_command:main",
+                   "check your own training script: is it right, does it hang?"),
+        "predict": ("manyhands.clinic.predict_command:main",
+                    "predict a step of your own script on many ranks of a different machine"),
     },
     "Instructors": {
-        "release": ("manyhands.grading.classroom.class_commands:release", "put labs where attendees fetch them"),
-        "collect": ("manyhands.grading.classroom.class_commands:collect", "take in what was handed in"),
+        "release": ("manyhands.grading.classroom.class_commands:release",
+                    "release labs, so that attendees can fetch them"),
+        "collect": ("manyhands.grading.classroom.class_commands:collect", "collect what was handed in"),
         "grade": ("manyhands.grading.classroom.class_commands:grade", "grade what was collected"),
         "feedback": ("manyhands.grading.classroom.class_commands:feedback",
-                     "give each attendee a page about their work"),
-        "export": ("manyhands.grading.classroom.class_commands:export", "all grades as CSV"),
+                     "make a feedback page for each attendee"),
+        "export": ("manyhands.grading.classroom.class_commands:export", "export all grades as CSV"),
         "hub": ("manyhands.hub.hub_command:main", "start a JupyterHub for a class"),
-        "accounts": ("manyhands.hub.accounts.accounts_command:main", "trial accounts: make, list, end"),
+        "accounts": ("manyhands.hub.accounts.accounts_command:main", "create, list and end trial accounts"),
     },
     "Maintainers": {
-        "build": ("manyhands.build.command:main", "sources -> notebooks, solutions, labs"),
+        "build": ("manyhands.build.command:main", "build notebooks, solutions and labs from their sources"),
         "adopt": ("manyhands.build.command:adopt", "write an edited notebook back to its source"),
         "validate": ("manyhands.build.command:validate", "run notebooks and compare every output"),
-        "slides": ("manyhands.build.command:slides", "make the decks: HTML and PDF"),
-        "site": ("manyhands.website.site_command:main", "the course as a web site"),
+        "slides": ("manyhands.build.command:slides", "build the decks as HTML and PDF"),
+        "site": ("manyhands.website.site_command:main", "build the course as a web site"),
     },
 }
 TRACEBACK = "MANYHANDS_TRACEBACK"  # in the environment: show where an error of the operating system was raised
@@ -50,8 +53,8 @@ def usage():
     lines = ["usage: manyhands COMMAND [options]"]
     for group, commands in GROUPS.items():
         lines += ["", f"{group}:", *(f"  manyhands {name:<{width}}  {text}" for name, (_, text) in commands.items())]
-    return "\n".join([*lines, "", "`manyhands COMMAND --help` tells the options of one and shows examples; "
-                                  "`manyhands --version` tells the version."])
+    return "\n".join([*lines, "", "`manyhands COMMAND --help` lists the options of a command and shows examples, and "
+                                  "`manyhands --version` prints the version."])
 
 
 def version():
@@ -74,7 +77,7 @@ def main(argv=None):
         print(version())
         return 0
     if argv[0] not in COMMANDS:
-        print(f"manyhands: there is no command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
+        print(f"manyhands: unknown command {argv[0]!r}.{_meant(argv[0])}\n\n{usage()}", file=sys.stderr)
         return 2
     module, function = COMMANDS[argv[0]][0].split(":")
     environment = import_module("manyhands.own_environment")

@@ -4,7 +4,7 @@
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
     python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, and one more list of packages
-    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, but Horovod is built in the background
+    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
     python3 src/manyhands/cli/bootstrap.py horovod          what is built in the background
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
@@ -34,8 +34,8 @@ from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
 from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps
 
-LATER = ("Horovod is being built in the background, which takes about 4 minutes on 2 cores, once. "
-         "Start_Here shows when it is ready; until then, everything but unit 10 works.")
+LATER = ("Horovod is being built in the background, which takes about 4 minutes on 2 cores, once. Start_Here shows how "
+         "far it is. Meanwhile, everything but unit 10 works.")
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
@@ -50,7 +50,7 @@ def set_up(root=ROOT, again=False, later=False):
         return plan.python
     if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.horovod_done():
-            print(f"Horovod is not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
+            print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
     steps = Steps(5, root / ".manyhands" / "setup.log")
     with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
@@ -73,7 +73,7 @@ def failures_told(steps):
         sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
         where = f"in step [{steps.number}/{steps.total}] {steps.name}" if steps.number else "before the first step"
-        sys.exit(f"\nStopped {where}. The same command goes on from there.")
+        sys.exit(f"\nStopped {where}. Run the same command to continue from there.")
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def make_environment(plan, steps):
     if plan.environment_ready():
         steps.end(str(plan.python))
         steps.begin("virtual environment")
-        return steps.end(f"{plan.prefix.name} is there")
+        return steps.end(f"{plan.prefix.name} exists")
     try:
         base = (pythons.site_python if plan.site else pythons.find_python)(os.environ, plan.pythons())
     except pythons.NoPython as lack:
@@ -111,7 +111,7 @@ def make_environment(plan, steps):
         base = fetch_python(plan.root, steps, lack)
     if plan.offline:
         offline.unpack(plan.offline, plan.root)
-        steps.note(f"without a network: all comes from {plan.offline.name}/")
+        steps.note(f"without a network: everything is taken from {plan.offline.name}/")
     steps.end(base)
     steps.begin("virtual environment")
     plan.clear_prefix()

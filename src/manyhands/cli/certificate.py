@@ -13,12 +13,13 @@ from manyhands.learner import certificate_paper, signing, start_page
 from manyhands.units import NotAClone, find_root, units
 
 DESCRIPTION = """Make a certificate of the points that `manyhands check` gave you for the labs of a path, as PDF. It is not signed:
-an instructor makes a signed one for an attendee, from the grades of the class; anybody can verify it."""  # noqa: E501
+an instructor makes a signed one for an attendee, from the grades of the class, which everyone can verify."""  # noqa: E501
 EXAMPLES = ['--name "Ada Lovelace"', "--path two_days -o ada.pdf", "--verify ada.pdf --public instructor.key.pub",
             "--new-key instructor.key", "--attendee hand01 --name \"Ada Lovelace\" --key instructor.key"]
 HOW = {False: "Grade them: manyhands check {numbers}",
        True: "Collect and grade them: manyhands grade {numbers}"}
-COMPARE = "Compare the key's letters with those that your instructor tells, or give the key's file: --public FILE.pub"
+COMPARE = ("Compare the key's letters with the letters that your instructor has published, or give the key's file "
+           "with --public FILE.pub")
 
 
 class Refused(Exception):
@@ -31,7 +32,8 @@ def parser():
                       help="the path through the course (one_day)")
     made.add_argument("--name", help="the name on it (your log-in name)")
     made.add_argument("-o", "--output", metavar="FILE", help="where to write it (certificate.pdf); never overwritten")
-    made.add_argument("--verify", metavar="FILE", help="say who has signed a certificate, and whether it was changed")
+    made.add_argument("--verify", metavar="FILE",
+                      help="report who has signed a certificate, and whether it was changed")
     made.add_argument("--public", metavar="FILE", help="with --verify: the key that must have signed it")
     made.add_argument("--attendee", metavar="NAME", help="instructors: certify this attendee's grades in the class")
     made.add_argument("--key", metavar="FILE", help="instructors: the key to sign with")
@@ -42,8 +44,8 @@ def parser():
 def main(argv):
     options = completed(parser()).parse_args(argv)
     if bool(options.attendee) != bool(options.key):
-        print("manyhands certificate: --attendee and --key go together: points are signed as the class's grading gave "
-              "them.", file=sys.stderr)
+        print("manyhands certificate: --attendee and --key must be used together, because only points from the "
+              "class's grading are signed.", file=sys.stderr)
         return 2
     work = _verify if options.verify is not None else _new_key if options.new_key is not None else _make
     try:
@@ -89,7 +91,7 @@ def _class_grades(root, attendee, chosen):
     names = [unit.name for unit in chosen if (classroom.folder / "grades" / unit.name).is_dir()]
     table = io.StringIO()
     if names:
-        with working(f"the grades of {len(names)} labs are read"):
+        with working(f"reading the grades of {len(names)} labs"):
             steps.export(classroom, names, table)
     table.seek(0)
     return {row["lab"]: {"points": float(row["points"]), "max": float(row["max"]), "when": row["graded"]}
@@ -98,8 +100,8 @@ def _class_grades(root, attendee, chosen):
 
 def _new_key(options):
     private, public = signing.new_key(options.new_key)
-    print(f"{private}: keep it to yourself; who has it can sign in your name.\n{public}: publish it, and its letters: "
-          f"{signing.fingerprint(signing.load_public(public))}")
+    print(f"{private}: keep this file to yourself, because anyone who has it can sign in your name.\n{public}: publish "
+          f"this file and its letters: {signing.fingerprint(signing.load_public(public))}")
     return 0
 
 
@@ -116,7 +118,7 @@ def _verify(options):
     if told is None:
         raise Refused(f"{file} is no certificate of this course.")
     if wanted not in (None, public):
-        raise Refused(f"{file} was signed with another key, {signing.fingerprint(public)}.")
+        raise Refused(f"{file} was signed with a different key, {signing.fingerprint(public)}.")
     print(f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: {signing.fingerprint(public)}"
           + ("" if wanted else f"\n{COMPARE}"))
     return 0

@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from manyhands.command_line import completed, parser, working
 from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
-from manyhands.machine import memory_gb, processors, program, says
+from manyhands.machine import horovod_build, memory_gb, processors, program, says
 from manyhands.units import NotAClone, find_root, units
 
 REPAIR = "make setup"
@@ -54,7 +55,7 @@ def languages():
     python = platform.python_version()
     return [
         Finding("Python", f"{python} ({sys.executable})" if python.rpartition(".")[0] in PYTHONS else None,
-                f"everything: the course is made for {any_of(PYTHONS)}", REPAIR),
+                f"everything, because the course needs {any_of(PYTHONS)}", REPAIR),
         Finding("C++ compiler", first_line(compiler), only_horovod, "apt-get install g++"),
         Finding("CMake", first_line(says("cmake", "--version")), only_horovod, REPAIR),
         Finding("make", first_line(says("make", "--version")), only_horovod, "apt-get install make"),
@@ -66,19 +67,19 @@ def combination():
     try:
         pins = read_pins(find_root() / "constraints.txt")
     except (NotAClone, OSError):
-        return Finding("combination", "not known: the pins lie in a clone of the course")
+        return Finding("combination", "not known, because the pins are in a clone of the course")
     found = {name: (package(name) or "").partition("+")[0]
              for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")}
     other = [f"{name} {version} (pinned: {pins[name]})" for name, version in found.items() if version
              and version != pins[name]]
     if other:
         return Finding("combination", None,
-                       f"stored outputs may differ in their last digits, checks do not: {', '.join(other)}", REPAIR)
+                       f"stored outputs may differ in their last digits, but checks do not: {', '.join(other)}", REPAIR)
     python = platform.python_version()
     told = (
         "outputs are as stored"
         if python.startswith(f"{TESTED}.")
-        else f"the stored outputs were made with Python {TESTED}, and not yet compared on this one"
+        else f"the stored outputs were made with Python {TESTED}, and have not been compared on this version"
     )
     return Finding("combination", f"Python {python} with the pinned packages: {told}")
 
@@ -102,6 +103,9 @@ def horovod():
     """Horovod's version with the controllers that it was built with, read from its libraries."""
     version = package("horovod")
     if version is None:
+        with suppress(NotAClone):
+            if how_far := horovod_build(find_root()):
+                return f"not yet: {how_far}"
         return None
     built = []
     for library in Path(metadata.distribution("horovod").locate_file("horovod")).glob("*/mpi_lib*.so"):
@@ -116,10 +120,10 @@ def devices():
     gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
     return [
         Finding("GPUs", "; ".join(line.split(" (UUID")[0] for line in gpus) or None,
-                "unit 03 (it shows DataParallel on CPU only), NCCL everywhere (its criteria are BLOCKED, not failed); "
-                "all else runs on CPU",
+                "unit 03 (it shows DataParallel on the CPU only) and NCCL everywhere (its criteria are BLOCKED and "
+                "not failed); everything else runs on the CPU",
                 "none needed"),
-        amount("cores", processors(), 2, "", "speed: ranks take turns", "a machine with 2 cores or more"),
+        amount("cores", processors(), 2, "", "speed, because ranks take turns", "a machine with 2 cores or more"),
         amount("memory", memory_gb(), 4, " GB", "clusters of 4 ranks", "4 GB of memory or more"),
         amount("disk", int(shutil.disk_usage(Path.cwd()).free / 1e9), 2, " GB free", "notebooks and saved work",
                "make room"),
@@ -130,7 +134,7 @@ def amount(name, there, needed, unit, affects, remedy):
     """A finding about a quantity: too little counts as missing, and is told."""
     if there >= needed:
         return Finding(name, f"{there}{unit}", affects, remedy)
-    return Finding(name, None, f"{affects} ({there}{unit} is little)", remedy)
+    return Finding(name, None, f"{affects} ({there}{unit} is not much)", remedy)
 
 
 def clusters():
@@ -162,14 +166,14 @@ def isolation():
                           (says(name, "--version") for name in ("chromium", "chromium-browser", "google-chrome"))),
                    None)
     return [
-        Finding("user namespaces", spaces, "grading in a sandbox, emulated networks; no unit stops without them",
+        Finding("user namespaces", spaces, "grading in a sandbox and emulated networks, but no unit needs them",
                 "allow them (sysctl kernel.unprivileged_userns_clone=1, or "
                 "kernel.apparmor_restrict_unprivileged_userns=0)"),
         Finding("bubblewrap", says("bwrap", "--version") if sandbox is not None else None,
-                "grading takes containers, where there are any (docs/GRADING.md); "
-                "else `manyhands check` does without a sandbox",
+                "grading uses containers if they are available (docs/GRADING.md); otherwise `manyhands check` runs "
+                "without a sandbox",
                 "apt-get install bubblewrap" if not program("bwrap")
-                else "it is installed, but user namespaces are forbidden here"),
+                else "it is installed, but user namespaces are not allowed here"),
         Finding("containers", container, "container images for instructors; no unit", "apt-get install podman"),
         Finding("Chromium", browser, "the browser tests, slides as PDF; no unit", "apt-get install chromium"),
     ]
@@ -196,8 +200,9 @@ def report(groups):
 
 
 def main(argv):
-    made = parser("doctor", "Say what this machine can do for the course.", ["", "--json"])
-    made.add_argument("--json", action="store_true", help="for programs: every finding, missing ones with found = null")
+    made = parser("doctor", "Report what this machine can do for the course.", ["", "--json"])
+    made.add_argument("--json", action="store_true",
+                      help="print all findings for programs, with found = null for what is missing")
     options = completed(made).parse_args(argv)
     with working("looking at this machine"):
         groups = survey()

@@ -21,8 +21,8 @@ SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-li
 SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30",
             "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
 FETCHED = "3.13"
-FETCHES = "There is none here that the course runs on; uv fetches one (30 MB) ..."
-INSTEAD = "uv could not do it ({why}); pip does"
+FETCHES = "No Python that the course needs was found here, so uv fetches one (30 MB) ..."
+INSTEAD = "uv could not do this ({why}), so pip is used instead"
 
 
 class Installer:

@@ -18,20 +18,22 @@ from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
 
 TWICE_WITHIN_S = 10
-TOO_LATE = (f"JupyterLab has not answered within {START_LIMIT_S // 60} minutes, and was stopped. "
-            "Is this machine busy with other work? Then end that, and type the same command again.")
+TOO_LATE = (f"JupyterLab did not answer within {START_LIMIT_S // 60} minutes and was stopped. If this machine is busy "
+            "with other work, end that first, and then type the same command again.")
 
 
 def parse(argv):
     parser = command_parser(
-        "lab", "Open the course in JupyterLab. Labs are copied to work/ once; nothing there is ever overwritten.",
+        "lab", "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder is ever "
+               "overwritten.",
         ["", "--new 06", "--no-browser --port=8890"], allow_abbrev=False,
-        epilog="All other options go to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
+        epilog="All other options are passed to JupyterLab, for example --no-browser, --port=8890, --ip=0.0.0.0.",
     )
     parser.add_argument("--new", metavar="UNIT", action="append", default=[],
-                        help="put a clean copy of this unit (06, or 06_ddp), in its newest version, beside yours, "
-                             "as *.new.ipynb; may be repeated").completer = unit_names
-    parser.add_argument("--copy-only", action="store_true", help="make the copies and the start page, start nothing")
+                        help="put a clean copy of the newest version of this unit (06, or 06_ddp) next to yours, as "
+                             "*.new.ipynb; may be repeated").completer = unit_names
+    parser.add_argument("--copy-only", action="store_true",
+                        help="make the copies and the start page, but do not start JupyterLab")
     return completed(parser).parse_known_args(argv)
 
 
@@ -70,8 +72,8 @@ def _serve_once(root, arguments, lock):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        print(f"The course is open already, at\n\n    {lock.read().strip() or '(it is still starting)'}\n\n"
-              "To start it anew, stop it first: press Ctrl-C twice where it was started.")
+        print(f"The course is already open at\n\n    {lock.read().strip() or '(it is still starting)'}\n\nTo restart "
+              "it, stop it first by pressing Ctrl-C twice where it was started.")
         return 0
     port = _last_port(lock)
     lock.truncate(0)
@@ -132,7 +134,7 @@ class _Stop:
         if not sys.stdin.isatty() or time.monotonic() - self.last < TWICE_WITHIN_S:
             return self.now()
         self.last = time.monotonic()
-        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Notebooks that are saved stay.",
+        print("\nPress Ctrl-C again to stop JupyterLab with all kernels and clusters. Saved notebooks are kept.",
               flush=True)
 
 
@@ -141,7 +143,7 @@ def _welcome(address):
              "Open this address in a browser:", "", f"    {address}", ""]
     if "SSH_CONNECTION" in os.environ:
         port = urlsplit(address).port
-        lines += ["On another machine, give this command there first:", "",
+        lines += ["If your browser runs on a different machine, type this command there first:", "",
                   f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}", ""]
     return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
 

@@ -20,12 +20,11 @@ from manyhands.cli.setup_steps import REASONS, StepFailed
 
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
-    "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n"
-    "      For the small CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, "
-    "page Get Started>")
+    "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n      For the small "
+    "CPU build stop here and type: make lab TORCH_INDEX=<the CPU index named on pytorch.org, page Get Started>")
 GPU_NOT_USED = (
-    "There is a GPU, but this is PyTorch's CPU build. For the other: "
-    "make setup TORCH_INDEX=<the CUDA index named on pytorch.org>")
+    "This machine has a GPU, but this is PyTorch's CPU build. For the CUDA build, type: make setup TORCH_INDEX=<the "
+    "CUDA index named on pytorch.org>")
 NOT_FOR_PROGRAMS = {"PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "ARGS", "NB", "TORCH_INDEX",
                     "TORCH_FIND_LINKS"}
 HOROVOD_AGAIN = f"affected: {horovod_wheel.AFFECTED}; `make setup` tries again"
@@ -75,7 +74,7 @@ def explain_os_error(error):
     """(why, what to do) of an OSError in the set-up itself."""
     if error.errno == errno.ENOSPC:
         return next((why, remedy) for pattern, why, remedy in REASONS if "No space" in pattern)
-    return str(error), "mend that, then type the same command again"
+    return str(error), "repair that, then type the same command again"
 
 
 def digest(*parts):
@@ -269,7 +268,7 @@ class Plan:
     def clear_prefix(self):
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
-            raise StepFailed(f"{self.prefix} is there, but `make` has not made it",
+            raise StepFailed(f"{self.prefix} exists, but was not made by `make`",
                              "move it away, then type the same command again")
         shutil.rmtree(self.prefix, ignore_errors=True)
         self.check_disk()

@@ -28,8 +28,8 @@ REASONS = [
      "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), then type the same command "
      "again"),
     (r"No matching distribution found for (\S+)", "the package index does not have {0}",
-     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be there for this Python and "
-     "platform"),
+     "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be available for this Python "
+     "and platform"),
     (r"ensurepip is not available|No module named '?(?:venv|ensurepip)", "this Python lacks the venv module",
      "install it (Debian: apt-get install python3-venv), then type the same command again"),
     (r"Python\.h: No such file", "Python's header files are missing",
@@ -41,7 +41,7 @@ REASONS = [
      "install one (Debian: apt-get install g++)"),
     (r"Could not find MPI|MPI_CXX \(missing", "MPI's compiler mpicxx was not found",
      "run `make clean`, then type the same command again"),
-    (r"Permission denied|Errno 13", "a file or folder may not be written",
+    (r"Permission denied|Errno 13", "a file or folder is not writable",
      "see the log for its name; was an earlier set-up run as another user?"),
 ]
 
@@ -60,7 +60,7 @@ def explain(log_text):
         found = re.search(pattern, log_text)
         if found:
             return why.format(*found.groups()), remedy
-    return "a command failed", "read the last lines of the log; when they do not help, report them"
+    return "a command failed", "read the last lines of the log, and report them if they do not help"
 
 
 def duration(seconds):

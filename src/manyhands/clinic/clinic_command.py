@@ -9,9 +9,9 @@ from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
-DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write one page about it: is it right, does it hang,
+DESCRIPTION = """Run your own training script for a few steps, with observers in place, and write a page about it: is it right, does it hang,
 will it run on GPUs, what does it cost? The script is one for torchrun (DDP, FSDP2, Lightning, Accelerate, all_reduce by hand) or horovodrun. Neither it nor
-its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script fails; 3: not determined."""  # noqa: E501
+its repository is changed: it runs in a copy. Exit code 0: nothing found; 1: a mistake found; 2: the script failed; 3: not determined."""  # noqa: E501
 RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
@@ -21,12 +21,15 @@ def parser():
                                                   "torchrun --nproc-per-node 2 train.py --epochs 1",
                                                   "train.py --with horovodrun"])
     launch_line.add_options(made, RANKS)
-    made.add_argument("--to-end", action="store_true", help="watch the script to its own end, not for a few steps only")
+    made.add_argument("--to-end", action="store_true",
+                      help="watch the script until it ends, and not only for a few steps")
     made.add_argument("--patience", type=seconds, metavar="S",
-                      help="all ranks waiting for so many seconds is a hang (10, with GPUs 30)")
-    made.add_argument("--timeout", type=seconds, default=300, metavar="S", help="seconds for the whole run (300)")
-    made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE", help="the page (clinic.html)")
-    made.add_argument("--open", action="store_true", help="show the page in the browser")
+                      help="report a hang if all ranks wait for this many seconds (10, with GPUs 30)")
+    made.add_argument("--timeout", type=seconds, default=300, metavar="S",
+                      help="time limit of the whole run in seconds (300)")
+    made.add_argument("--output", type=Path, default=Path("clinic.html"), metavar="FILE",
+                      help="the file for the page (clinic.html)")
+    made.add_argument("--open", action="store_true", help="open the page in the browser")
     return made
 
 

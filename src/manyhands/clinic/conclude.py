@@ -247,7 +247,7 @@ def _gpus(visit, cost):
 
 
 def _of_rehearsal(finding):
-    place = f"{finding.file}:{finding.line}" if finding.file else "no line of yours"
+    place = f"{finding.file}:{finding.line}" if finding.file else "outside your code"
     title = f"{words.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
     return Said("remark" if finding.is_remark else "gpu", f"{finding.call} {finding.text}.", title,
                 _capital(finding.remedy) + ".")
@@ -264,15 +264,15 @@ def _measured(evidence, wrong=()):
              ("type of the weights", evidence.dtype.removeprefix("torch."))]
     if not evidence.sharded:
         far = max(max(evidence.weights_apart(number)) for number in range(evidence.count))
-        found.append(("weights of the ranks apart, in parts of their length", f"{far:.1e}"))
+        found.append(("distance between the ranks' weights, relative to their length", f"{far:.1e}"))
         way = moved_apart(evidence)
         # rounding decides where Adam goes with a gradient of nothing
         if way and not evidence.first["scaled"] and (wrong or max(way) < evidence.tolerance):
-            found.append((f"way of the weights in {evidence.count} steps, against the same steps with the gradients of "
-                          "one process", f"{max(way):.1e} apart"))
+            found.append((f"change of the weights in {evidence.count} steps, compared with the gradients of a single "
+                          "process", f"{max(way):.1e} apart"))
     tried = remark_rules.tried(evidence)
     if tried is not None and not remark_rules.disagree(evidence):
-        found.append(("first gradient, against a copy of the model that got the rows of all ranks at once",
+        found.append(("first gradient, compared with a copy of the model that got the rows of all ranks at once",
                       f"{tried:.1e} apart"))
     rates = [options["lr"] for options, _ in evidence.of(0, "groups")[0] if options.get("lr") is not None]
     if rates:
@@ -322,7 +322,7 @@ def _shown(values, visit=None):
         if name in values:
             shown[name] = ", ".join(map(str, values[name]))
     shown["place"] = words.PLACES.get(values.get("place"), "")
-    shown["data_parallel"] = (" nn.DataParallel knows nothing of other processes." if values.get("wrapper") ==
+    shown["data_parallel"] = (" nn.DataParallel does not communicate with other processes." if values.get("wrapper") ==
                               "DataParallel" else "")
     return shown
 

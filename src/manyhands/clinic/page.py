@@ -83,7 +83,7 @@ def _hangs(done):
 def _costs(done):
     costs = done.costs
     if costs is None:
-        return "<p>Not determined: no step was timed.</p>"
+        return "<p>Not determined, because no step was timed.</p>"
     from manyhands.plots.step_lanes import step_lanes
 
     head = ["rank", *(f"{name}, ms" for name in ("step", "input", "forward", "backward", "optimiser"))]
@@ -97,15 +97,16 @@ def _costs(done):
             row += [f"{part[rank]:.0%}" for part in (costs.runs, costs.ready, costs.asleep)]
         rows.append([*row, f"{costs.sent_bytes[rank] / 1e3:.1f}", f"{costs.peak_mib[rank]:.0f}"])
     head += ["KB sent", "peak of memory, MiB"]
-    overlap = "" if costs.overlap is None else f"; {costs.overlap:.0%} of their time lies in its backward"
+    overlap = "" if costs.overlap is None else f"; {costs.overlap:.0%} of their time is in its backward"
     picture = f"<figure>{step_lanes(costs.lanes).text}</figure>" if any(costs.lanes.values()) else ""
     ledger = (f"<details><summary>The ledger of {costs.steps + 1} steps, all ranks</summary>"
               f"<pre>{escape(costs.table)}</pre></details>" if costs.table else "")
-    return (f'<p>A step, on average over {costs.steps}.</p><div class="wide"><table class="numbers">{_row("th", head)}'
+    return (f'<p>Times of a step, on average over {costs.steps} steps.</p><div class="wide"><table class="numbers">'
+            + _row("th", head)
             + "".join(_row("td", row) for row in rows)
             + f"</table></div><p>{costs.calls:.3g} collectives or messages in a step of rank 0{overlap}. "
-            "<em>Asleep</em> is the part of the time in which the process waits for others, or for files; the peak of "
-            f"memory is that of the whole process.</p>{_remarks(done.cost_remarks)}{picture}{ledger}")
+            "<em>Asleep</em> is the part of the time in which the process waits for others, or for files. The peak "
+            f"of memory is measured for the whole process.</p>{_remarks(done.cost_remarks)}{picture}{ledger}")
 
 
 def _row(tag, cells):
@@ -114,6 +115,6 @@ def _row(tag, cells):
 
 def _units(done):
     if not done.units:
-        return "<p>Nothing that a unit treats.</p>"
+        return "<p>No unit treats any of this.</p>"
     rows = "".join(f"<li>Unit {number}, {escape(title)}: {escape(why)}</li>" for number, title, why in done.units)
     return f"<ul>{rows}</ul>"

@@ -5,6 +5,7 @@ import textwrap
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
 
 WIDTH = 100
+UNTIMED = "   Not determined, because no step was timed."
 
 
 def as_text(done):
@@ -17,9 +18,9 @@ def as_text(done):
     lines += ["", *_question(1, done.hangs), "", *_question(2, done.gpus), *_listed(done.gpu_findings)]
     lines += [line for one in done.gpu_remarks for line in _wrapped("* " + as_remark(one))]
     lines += [*_wrapped(done.gpu_note.replace("*", "")), ""]
-    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else ["   Not determined: no step was timed."]),
+    lines += [*_question(3, ""), *(cost_lines(done.costs) if done.costs else [UNTIMED]),
               *_remarks(done.cost_remarks), ""]
-    lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "Nothing that a unit treats.")]
+    lines += [*_question(4, NOT_YET["scale"]), "", *_question(5, "" if done.units else "No unit treats any of this.")]
     lines += [f"   {number} {title}: {why}" for number, title, why in done.units]
     return "\n".join(lines)
 
@@ -83,5 +84,5 @@ def cost_lines(costs):
         lines.append(line + f"{costs.sent_bytes[rank] / 1e3:>11.1f}{costs.peak_mib[rank]:>10.0f}")
     calls = f"   {costs.calls:.3g} collectives or messages in a step of rank 0"
     if costs.overlap is not None:
-        calls += f"; {costs.overlap:.0%} of their time lies in its backward"
+        calls += f"; {costs.overlap:.0%} of their time is in its backward"
     return [*lines, calls + "."]

@@ -11,15 +11,16 @@ from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
 
-DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and say what it would take on many ranks of another machine:
+DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and predict how long a step takes on many ranks of a different machine:
 a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: the script failed, or an
 option is wrong; 3: nothing could be predicted, because there were no steps, no messages or no core to measure with."""  # noqa: E501
 STOPPED = "\nStopped; all processes of the script have ended."
 MADE_BY = "manyhands predict"
 FAILED, NOT_DETERMINED = 2, 3  # exit codes
 RANKS = 2  # of the second run here, by default
-NEEDS_RANKS = "{why} So what one rank computes was taken from {ranks} ranks, with their waiting for each other in it. "
-SUMS = {"ring": "sums along rings", "tree": "sums along a double tree", "two-level": "sums in two levels",
+NEEDS_RANKS = ("{why} Therefore the computing of one rank was measured on {ranks} ranks, and includes their waiting "
+               "for each other. ")
+SUMS = {"ring": "sums by rings", "tree": "sums by a double tree", "two-level": "sums in two levels",
         "auto": "each sum by the fastest of rings, trees and switches that add"}
 MOST_RANKS = 1_000_000  # each is a place of an array
 
@@ -30,20 +31,20 @@ def parser():
     launch_line.add_options(made, RANKS)
     made.add_argument("--to", default="8,64,1024", metavar="P,P,...", help="numbers of ranks to predict (8,64,1024)")
     made.add_argument("--machine", default="dgx-h100", metavar="NAME",
-                      help="by its published numbers, or a file with them, my.toml (dgx-h100)")
+                      help="the machine, by its published numbers, or a file with them, my.toml (dgx-h100)")
     made.add_argument("--reached", type=float, default=0.7, metavar="PART",
-                      help="part of its links' published rates that messages reach (0.7)")
+                      help="the fraction of its links' published rates that messages reach (0.7)")
     made.add_argument("--times-as-fast", type=float, default=1.0, metavar="X",
-                      help="one rank there computes X times as fast as one here (1)")
+                      help="a rank there computes X times as fast as a rank here (1)")
     made.add_argument("--global-batch", type=_batch, default="auto", metavar="CHOICE",
-                      help="fixed: more ranks divide the same rows among them; per-rank: each has as many as here; "
-                           "a number: so many rows, divided; auto: as the script does here (auto)")
+                      help="fixed: the ranks divide the same rows among them; per-rank: each has as many rows as "
+                           "here; a number: the ranks divide this many rows; auto: as the script does here (auto)")
     made.add_argument("--all-reduce", choices=["ring", "tree", "two-level", "auto"], default="auto",
-                      help="how sums travel; auto: the fastest that the machine can do, for each message (auto)")
+                      help="the algorithm for sums; auto: the fastest that the machine can do, for each message (auto)")
     made.add_argument("--timeout", type=seconds, default=300, metavar="S",
-                      help="seconds for each of the two runs (300)")
+                      help="time limit of each of the two runs in seconds (300)")
     made.add_argument("--output", type=Path, default=Path("prediction.svg"), metavar="FILE",
-                      help="the picture (prediction.svg)")
+                      help="the file for the picture (prediction.svg)")
     return made
 
 
@@ -99,8 +100,8 @@ def _predict(arguments):
         batch = found.batch() or scale.PER_RANK if arguments.global_batch == "auto" else arguments.global_batch
         most = scale.most_ranks(found, batch) or MOST_RANKS
         if ranks[0] > most:
-            raise ValueError(f"{of_rows} So {ranks[0]:,} ranks would get less than one row each: give smaller numbers "
-                             "with --to, or another --global-batch.")
+            raise ValueError(f"{of_rows} Therefore {ranks[0]:,} ranks would get less than one row each. Give smaller "
+                             "numbers with --to, or a larger --global-batch.")
     except scale.NothingMeasured as problem:
         refuse("predict", f"{problem}{_clinic(arguments, problem)}")
         return FAILED if problem.failed else NOT_DETERMINED
@@ -122,7 +123,7 @@ def _predict(arguments):
     picture = efficiency({kind.name: {1: 1.0, **{one.ranks: one.efficiency for one in forecasts}}},
                          title=f"{MADE_BY}: efficiency against the number of ranks")
     arguments.output.write_text(picture.text, encoding="utf-8")
-    print(f"\nThe picture: {arguments.output}. How far to trust it: docs/PREDICT.md")
+    print(f"\nThe picture: {arguments.output}. docs/PREDICT.md says how accurate predictions are.")
     return 0
 
 
@@ -164,12 +165,12 @@ def _wanted(arguments):
     except ValueError:
         ranks = []
     if not ranks or ranks[0] < 1 or ranks[-1] > MOST_RANKS:
-        raise ValueError(f"--to {arguments.to}: numbers of ranks, {MOST_RANKS:,} at most, with commas between them, "
-                         "as in --to 8,64,1024.")
+        raise ValueError(f"--to {arguments.to}: give numbers of ranks, {MOST_RANKS:,} at most, with commas between "
+                         "them, as in --to 8,64,1024.")
     if arguments.ranks < 2:
         raise ValueError("--ranks must be 2 or more: one rank alone sends no messages.")
     if not 0 < arguments.times_as_fast < math.inf:
-        raise ValueError("--times-as-fast must be a number of more than 0.")
+        raise ValueError("--times-as-fast must be a number above 0.")
     if problem := no_output_file(arguments.output, MADE_BY):
         raise ValueError(problem)
     return ranks

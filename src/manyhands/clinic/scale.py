@@ -84,8 +84,8 @@ def measured(alone, together):
     steps = max(1, len(facts["bounds"]) - 1)
     per_step = round(len(sent) / steps)
     if not per_step:
-        raise NothingMeasured(f"{together.script} sums nothing over its ranks in a step that the ledger sees: there "
-                              "is nothing to predict. (Horovod's messages are not seen.)", together.ranks)
+        raise NothingMeasured(f"{together.script} sums nothing over its ranks in a step as far as the ledger sees, so "
+                              "there is nothing to predict. (Horovod's messages are not seen.)", together.ranks)
     step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
     each_s = [stop - start for start, stop in zip(bounds[1:], bounds[2:])] or [step_s]
@@ -182,11 +182,11 @@ def rows_in_words(found, batch):
     with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
     seen = f"Rows in a step: {with_one}{found.rows_each} on each of {found.ranks} ranks. "
     if not (found.rows and found.rows_each):
-        seen = "How many rows a step has was not seen. "
+        seen = "The number of rows in a step is not known. "
         if batch not in (PER_RANK, FIXED, "auto"):
             raise ValueError(f"--global-batch {batch}: {seen}Choose {FIXED} or {PER_RANK}.")
     elif not found.batch() and batch == "auto":
-        seen += "This fits neither a fixed global batch nor a fixed batch per rank. "
+        seen += "This is neither a fixed global batch nor a fixed batch per rank. "
     kind = found.batch() or PER_RANK if batch == "auto" else batch
     if kind == PER_RANK:
         then = "the batch of each rank stays the same, so that the global batch grows with the ranks"
@@ -245,7 +245,7 @@ def table(forecasts):
 def without_core(one):
     """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for a core."""
     if not one.waited:
-        return True, "Whether the rank had a core all the time is not known: this system does not count it."
+        return True, "It is not known whether the rank had a core all the time, because this system does not count it."
     waited, step_ms = one.waited[0], one.step_ms[0]
     if waited <= WAITED_SOME:
         return True, ""
@@ -253,7 +253,7 @@ def without_core(one):
             f"{waited * step_ms:.4g} ms of {step_ms:.4g} ms a step. ")
     if waited <= WAITED_MUCH:
         return True, f"Warning: {said}The prediction is more accurate when no other program needs this machine's cores."
-    return False, f"{said}Nothing is predicted from that. Run it again when other programs leave a core free."
+    return False, f"{said}Nothing is predicted from that. Run the command again when other programs leave a core free."
 
 
 def told(found):

@@ -45,8 +45,8 @@ def meet(rank, world_size, meeting, word, timeout_s):
                 raise TimeoutError
             return json.loads(answer)
     except TimeoutError:
-        raise TimeoutError(f"Not all {world_size} ranks have told their addresses within {timeout_s:g} s: "
-                           "all of them must call it.") from None
+        raise TimeoutError(f"Not all {world_size} ranks have reported their addresses within {timeout_s:g} s. "
+                           "All of them must call this function.") from None
 
 
 def _collect(world_size, meeting, word, deadline):

@@ -91,9 +91,9 @@ SENTENCES = {
     "too many": "{asked} ranks on {cores} core(s) would only wait for each other. At most {most:g} ranks start here: "
                 "lower nodes or ranks_per_node, use a larger machine (profile=\"slurm\"), "
                 "or raise the environment variable MANYHANDS_MAX_RANKS.",
-    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), "
-                 "and ipyparallel and the frameworks need theirs. Unset PYTHONOPTIMIZE and start Jupyter anew.",
-    "open files": "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to {needed}. "
-                  "Run `ulimit -n {needed}`, or a higher number, in the shell before Jupyter is started there; "
-                  "if that is refused, ask the administrator.",
+    "optimized": "Python runs without docstrings here (PYTHONOPTIMIZE=2, or python -OO), but ipyparallel and the "
+                 "frameworks need theirs. Unset PYTHONOPTIMIZE and restart Jupyter.",
+    "open files": "A process may have only {allowed} files open here, and a cluster of {n} ranks needs up to "
+                  "{needed}. Run `ulimit -n {needed}`, or a higher number, in the shell before you start Jupyter "
+                  "there. If this is refused, ask the administrator.",
 }

@@ -307,10 +307,10 @@ SENTENCES_CORE = {
     "starting": "starting {n} ranks ...",
     "running": "running on {n} ranks",
     "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are "
-                "gone, and a new one takes its place. "
-                "To keep two at once, give the second another name: Cluster(..., name=\"second\").",
-    "stopped": "The cluster {name!r} was stopped, and its ranks are gone. "
-               "Run the cell with Cluster(...) again, and the cells below it.",
+                "lost, and a new cluster replaces it. To keep both, give the second one a different name: Cluster(..., "
+                "name=\"second\").",
+    "stopped": "The cluster {name!r} was stopped, so its ranks no longer exist. Run the cell with Cluster(...) again, "
+               "and then the cells below it.",
 }
 
 

@@ -56,22 +56,24 @@ class RankMagics(Magics):
     @argument("--ranks", type=_ranks, help="run on these ranks only: 0,2 or 0-2")
     @argument("--setup", action="store_true", help="run this cell again after each healing")
     @argument("--patience", type=float, help="seconds after which ranks that only wait are reported as a hang")
-    @argument("--limit", type=float, help="hard limit of this cell in seconds")
-    @argument("--rehearse", action="store_true", help="say what NCCL on GPUs would do with this cell's communication")
+    @argument("--limit", type=float, help="time limit of this cell in seconds")
+    @argument("--rehearse", action="store_true",
+              help="report what NCCL on GPUs would do with this cell's communication")
     @argument("statement", nargs="*", help="for %%px: the line to run")
     @line_cell_magic
     def px(self, line, cell=None):
         """Run a cell (%%px) or a line (%px) on all ranks; shows what they print, in rank order."""
         if self.cluster is None:
-            raise UsageError("%%px needs a cluster, and none is running in this notebook. Run the cell that starts it, "
-                             "for example cluster = Cluster(nodes=2, ranks_per_node=2). If it failed, run it again.")
+            raise UsageError("%%px needs a cluster, but none is running in this notebook. Run the cell that starts "
+                             "it, for example cluster = Cluster(nodes=2, ranks_per_node=2). If it failed, run it "
+                             "again.")
         if cell is None:
             self.cluster.px(line)
             return
         args = parse_argstring(self.px, line)
         if args.statement:
-            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}; see %%px? for its options, "
-                             "which stand in one line")
+            raise UsageError(f"%%px does not know {' '.join(args.statement)!r}. See %%px? for its options, which must "
+                             "be in the same line")
         rehearsal = self.cluster.rehearse() if args.rehearse else nullcontext()
         try:
             with rehearsal:

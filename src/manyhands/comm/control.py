@@ -277,8 +277,8 @@ class Control:
     def peer_gone(self, wait, peer):
         wait.peer = peer
         text = (
-            f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: "
-            f"rank {wait.communicator.name_of(peer)} will not come, {self.exchange.gone[peer]}."
+            f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: rank {wait.communicator.name_of(peer)} "
+            f"will not arrive, because {self.exchange.gone[peer]}."
         )
         return self.fail(wait, text)
 
@@ -287,11 +287,11 @@ class Control:
         if answer is not None and answer["text"]:
             return answer["text"]
         if peer in self.exchange.gone:
-            return f"will not come: {self.exchange.gone[peer]}"
+            return f"will not arrive: {self.exchange.gone[peer]}"
         if self.gave_up.get(peer, (0.0,))[0] > wait.start:
             return f"waited in {self.gave_up[peer][1]} and has given up"
         return "is in no call now: it computes, waits for something else, or has ended" + (
-            f" (the last thing that came from it: {told(*last)})" if last else ""
+            f" (the last message from it was {told(*last)})" if last else ""
         )
 
     def _gradient(self, wait):
@@ -308,10 +308,10 @@ class Control:
 
     def _tags(self, wait):
         if not wait.call.startswith("recv"):
-            return ["  A large message is sent when the other rank receives; a small one is kept there until it does, "
-                    "16 of them at most."]
+            return ["  A large message is sent when the other rank receives it, whereas small messages are kept there "
+                    "until then, 16 of them at most."]
         found = self.unclaimed(wait)
-        lines = [f"  It has sent {message}, which nobody has asked for." for message in found[:4]]
+        lines = [f"  It has sent {message}, which no rank has asked for." for message in found[:4]]
         return [*lines, "  Do the tags differ? The first of these messages is "
                         "dropped."] if lines else ["  Nothing from it is waiting here."]
 

@@ -66,7 +66,7 @@ def check_tensor(x, call):
     if x.layout is not torch.strided:
         raise ValueError(f"{call}: a tensor with layout {x.layout} cannot be sent; use x.to_dense().")
     if x.is_meta:
-        raise ValueError(f"{call}: a tensor on the device meta has a shape and no elements: it cannot be sent.")
+        raise ValueError(f"{call}: a tensor on the device meta has a shape but no elements, so it cannot be sent.")
     if x.dtype not in NUMBER:
         raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
 

@@ -40,8 +40,8 @@ def _store_by_environment(timeout_s):
         store = dist.TCPStore(address, port, size, rank == 0 and not served_by_torchrun, limit, wait_for_workers=False,
                               multi_tenant=True)
     except dist.DistError:
-        raise CommunicationError(f"create_communicator: rank {rank} found nobody at {address}, port {port}, "
-                                 f"in {timeout_s:g} s: rank 0 did not come.") from None
+        raise CommunicationError(f"create_communicator: rank {rank} found no process at {address}, port {port}, "
+                                 f"within {timeout_s:g} s, because rank 0 did not start.") from None
     store.set_timeout(datetime.timedelta(seconds=300))
     return store, rank, size
 

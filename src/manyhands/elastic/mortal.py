@@ -13,8 +13,8 @@ import warnings
 from dataclasses import dataclass
 
 LIMIT_S = 60
-WAITING = (". Either the ranks wait for each other, so check that all of them make the same calls in the same order; "
-           "or this machine is very busy, so run it again")
+WAITING = (". If the ranks wait for each other, check that all of them make the same calls in the same order. If this "
+           "machine is very busy, run it again")
 LOST = ("closed by peer", "reset by peer", "Broken pipe", "closure")  # gloo's words for a rank that has ended
 
 

@@ -68,7 +68,8 @@ class GPT(nn.Module):
     def forward(self, x):
         if self.first:
             if x.shape[1] > CONTEXT:
-                raise ValueError(f"{x.shape[1]} symbols do not fit into a context of {CONTEXT}: give the last ones")
+                raise ValueError(f"{x.shape[1]} symbols do not fit into a context of {CONTEXT}: give only the last "
+                                 "ones")
             x = self.symbols(x) + self.places(torch.arange(x.shape[1], device=x.device))
         for block in self.blocks.values():
             x = block(x)

@@ -63,5 +63,5 @@ def alone():
 
 def in_words(substituted):
     """A sentence for a page or a terminal on what was substituted in a run, phrases of its `report`."""
-    return ("There is no GPU here. A stand-in took the place of GPUs, so that the script takes the branch that it "
-            f"takes with them: {'; '.join(substituted)}. --as-it-is switches it off.")
+    return ("There is no GPU here. A stand-in took the place of GPUs, so that the script takes the same branches as "
+            f"with GPUs: {'; '.join(substituted)}. --as-it-is switches it off.")

@@ -12,8 +12,9 @@ from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
-FOUND, STREAMS, GRAPHS = "torch.cuda.is_available() says yes", "streams and events of CUDA are the CPU's one order", (
-    "CUDA graphs record kernels of a GPU, and nothing can stand in for them on a CPU")
+FOUND, STREAMS, GRAPHS = ("torch.cuda.is_available() returns "
+                          "True"), "streams and events of CUDA follow the CPU's order", (
+    "CUDA graphs record kernels of a GPU, which a CPU cannot replace")
 
 
 class Stream:

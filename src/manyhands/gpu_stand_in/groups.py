@@ -8,7 +8,7 @@ import weakref
 from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
-NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is one of CPUs", "device_ids of DDP are left out",
+NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is a mesh of CPUs", "device_ids of DDP are ignored",
                          "SyncBatchNorm computes on the CPU, with the same collectives forward and backward")
 _asked = weakref.WeakKeyDictionary()  # group -> the backend that the script asked for
 ALONE = []  # not empty: no other rank answers any more

@@ -19,8 +19,8 @@ ASKS = re.compile(r"Torch not compiled with CUDA enabled|has no attribute '_cuda
                   r"No CUDA GPUs are available|ProcessGroupNCCL is only supported with GPUs|"
                   r"Distributed package doesn't have NCCL|"
                   r"No backend type associated with device type cuda")
-REMEDY = ("Choose what the script offers in its place (for attention, PyTorch's scaled_dot_product_attention; "
-          "otherwise the function without the kernel), or start this command on a machine with GPUs.")
+REMEDY = ("Choose the script's alternative to it (for attention, PyTorch's scaled_dot_product_attention; otherwise "
+          "the function without the kernel), or start this command on a machine with GPUs.")
 
 
 def sentence(error, stand_in=True):
@@ -40,7 +40,7 @@ def sentence(error, stand_in=True):
         return f"The script calls a kernel for GPUs that has no CPU implementation. {REMEDY}"
     if ASKS.search(last):
         if not stand_in:
-            return ("The script asks for a GPU, and there is none here. Without --as-it-is, a stand-in takes its "
-                    "place: device cuda is the CPU then.")
-        return f"The script asks a GPU for what the stand-in on this CPU does not have. {REMEDY}"
+            return ("The script needs a GPU, but there is none here. Without --as-it-is, a stand-in replaces it, and "
+                    "device cuda is the CPU.")
+        return f"The script uses a feature of GPUs that the stand-in on this CPU does not have. {REMEDY}"
     return None

@@ -5,8 +5,8 @@ import inspect
 
 from manyhands.gpu_stand_in.stand_in_state import note, replace
 
-AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, in the same type", "GradScaler scales gradients of the CPU",
-                             "torch.compile leaves the function as it is")
+AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, with the same type", "GradScaler scales gradients on the CPU",
+                             "torch.compile does not change the function")
 DEFAULT = {}  # "cuda": the type that autocast takes on a GPU
 
 

@@ -6,7 +6,7 @@ import re
 from manyhands.grading.cell_marks import answer_cells, checks_of, grade_id
 from manyhands.grading.compare import in_a_line
 
-CODE_AGAIN = "Click on it in JupyterLab, press Esc and then Y: it is a code cell again. Then save the notebook."
+CODE_AGAIN = "Click on it in JupyterLab, and press Esc and then Y to make it a code cell again. Then save the notebook."
 TEXT = "The answer cell `{name}` is a text cell now ({kind}), so it was not run. " + CODE_AGAIN
 EMPTY = "The answer cell `{name}` is empty. To begin it again, copy that cell's text from the lab in labs/."
 MISSING = (
@@ -16,16 +16,16 @@ MISSING = (
 COPY = "Copy that cell from the lab in labs/ and write your answer there."
 DEFINED = "Cell {number} defines `{defined}`, and it was run in its place."
 DOUBLED = (
-    "The answer cell `{name}` is there {times} times, because it was copied or split in two. All of them were run, in "
-    "their order: the last one counts."
+    "This notebook contains the answer cell `{name}` {times} times, because it was copied or split in two. All of "
+    "them were run in their order, so the last one counts."
 )
 SPLIT = (
     "The cell below the answer cell `{name}` begins with an indented line, so it looks like the second half of the "
     "answer, which cannot run alone. Select both cells in JupyterLab, press Esc, and merge them with Shift+M."
 )
 IN_CHECK = (
-    "The check cell `{name}` holds code of yours, which was not run, because the grade runs the lab's own check cell "
-    "in its place. Move your code into the answer cell."
+    "The check cell `{name}` contains your own code, which was not run, because the grade runs the lab's own check "
+    "cell in its place. Move your code into the answer cell."
 )
 OTHER_LINE = (
     "In the lab the answer cell `{name}` begins with `{wanted}`, and in this notebook with {got}. Put the lab's line "

@@ -11,14 +11,15 @@ from manyhands.checks import progress as memory
 from manyhands.units import NotAClone, find_root, is_number, units
 
 DESCRIPTION = """Grade a lab: your own copy in work/, or the notebook that you name. Your file is only read, never changed.
-The checks run on a fresh kernel with a hidden seed, in a sandbox where there is one. On an attendee's server, where no solutions
-are, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""  # noqa: E501
+The checks run on a fresh kernel with a hidden seed, in a sandbox if one is available. On an attendee's server, which has no
+solutions, the seed is the public one, and the room is the sandbox. Exit code 0 means full marks."""  # noqa: E501
 NO_LAB = "There is no lab {word!r}. There are: {known}."
-PLANNED = "Unit {number}, {title}, is coming: it has no lab yet. There are: {known}."
+PLANNED = "Unit {number}, {title}, does not have a lab yet. There are: {known}."
 NO_FILE = "There is no file {path}."
-WHICH = "{path} is no lab's name: say which lab it is, for example --lab 06."
+WHICH = "{path} is not the name of a lab. Say which lab it is, for example with --lab 06."
 ANNOUNCED = "\nTo the class: {text}"
-NOT_COPIED = "You have no copy of this lab in work/ yet (`make lab` makes it). This grades the lab as it was released."
+NOT_COPIED = ("You have no copy of this lab in work/ yet (`make lab` makes it). Therefore the lab is graded as it was "
+              "released.")
 
 
 class Unknown(Exception):
@@ -87,13 +88,15 @@ def parser():
     made = command_parser("check", DESCRIPTION, ["06", "06 07", "work/06_ddp/06_ddp.ipynb", "my_copy.ipynb --lab 06"])
     made.add_argument("lab_or_notebook", nargs="+",
                       help="06, 06_ddp, labs/06_ddp, or the path of a notebook").completer = unit_names_and_notebooks
-    made.add_argument("--lab", help="which lab the notebook is, where its name does not tell")
+    made.add_argument("--lab", help="the lab that the notebook belongs to, if its name does not show it")
     made.add_argument("--no-sandbox", action="store_true",
-                      help="run as an ordinary process, even where a sandbox works")
-    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S", help="seconds for one cell")
-    made.add_argument("--timeout", type=seconds, default=None, metavar="S", help="seconds for the whole notebook")
+                      help="run as an ordinary process, even if a sandbox is available")
+    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S",
+                      help="time limit of one cell in seconds")
+    made.add_argument("--timeout", type=seconds, default=None, metavar="S",
+                      help="time limit of the whole notebook in seconds")
     made.add_argument("--json", action="store_true", help="print the grade as JSON")
-    made.add_argument("--verbose", action="store_true", help="say, too, why there is no sandbox where there is none")
+    made.add_argument("--verbose", action="store_true", help="if no sandbox is available, also say why")
     return made
 
 
@@ -113,7 +116,7 @@ def main(argv=None):
 def _one(word, root, arguments):
     unit, submission, note = find(word, root, arguments.lab)
     progress = Progress(sys.stderr)
-    progress.show(f"{unit}: the grader is loaded ...")
+    progress.show(f"{unit}: loading the grader ...")
     from manyhands.grading import engine, grade_report
     from manyhands.grading.hub_client import check_place
     from manyhands.grading.isolation import container

@@ -65,7 +65,7 @@ def _the_record(found, wanted):
     record = found[0]
     criteria = record.get("criteria") if isinstance(record, dict) and record.get("name") == wanted["name"] else None
     if not isinstance(criteria, list) or not all(isinstance(criterion, dict) for criterion in criteria):
-        return "The check cell showed something that is no result of this check.", {}
+        return "The check cell showed something that is not a result of this check.", {}
     return None, {criterion.get("name"): criterion for criterion in criteria if isinstance(criterion.get("name"), str)}
 
 
@@ -74,7 +74,7 @@ def _compare_criterion(check, reference, learner, why_not):
     if reference["status"] == BLOCKED:
         verdict.status, verdict.detail = BLOCKED, dict(reference["detail"])
     elif learner is None:
-        verdict.detail = {"problem": why_not or "The check did not get as far as this."}
+        verdict.detail = {"problem": why_not or "The check did not reach this criterion."}
     elif learner.get("status") != PASS:
         verdict.detail = _safe_detail(learner.get("detail"))
     else:
@@ -89,11 +89,11 @@ def _compare_criterion(check, reference, learner, why_not):
 def differs(values, reference, atol, rtol):
     """None if the values are the reference's, to the tolerance, else what is wrong (without telling the reference)."""
     if not isinstance(values, list) or len(values) != len(reference):
-        return "It passes in your notebook, but its evidence has another length than a right solution's."
+        return "It passes in your notebook, but its evidence does not have the length of a right solution's."
     for number, (value, wanted) in enumerate(zip(values, reference), 1):
         if not _equal(value, wanted, atol, rtol):
-            return (f"It passes in your notebook, but with another seed value {number} of {len(reference)} of its "
-                    "evidence is not that of a right solution. Are numbers written into the answer that should be "
+            return (f"It passes in your notebook, but with a different seed, value {number} of {len(reference)} of its "
+                    "evidence differs from a right solution's. Does the answer contain fixed numbers that should be "
                     "computed?")
     return None
 
@@ -146,7 +146,7 @@ class _Comparator:
 
 
 def _compare_text(check, points, got, reference):
-    verdict = Criterion(check, check, "The output is that of the solution.", points, FAIL)
+    verdict = Criterion(check, check, "The output is equal to the solution's.", points, FAIL)
     if _same(got, reference):
         verdict.status = PASS
     else:

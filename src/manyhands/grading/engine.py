@@ -19,23 +19,22 @@ from manyhands.grading.store.beneath import Below
 NOT_RUN = "not run"
 NO_CLUSTER = "ClusterNotStarted"  # the error's name
 SLOW = "it took more than {cell_s:.0f} s and was interrupted."
-TWICE = "The cluster did not start, twice. Grade it again when the machine has less to do. {note}"
+TWICE = "The cluster did not start in two attempts. Grade it again when the machine has less to do. {note}"
 FOLDER_BYTES, FILE_AT_LEAST = 50 * 2**20, 2**14  # of what lies beside a notebook; what a file counts for however small
 TOO_MUCH = (
-    f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders too deep: "
-    "not all of them were taken along."
+    f"The folder holds more than {FOLDER_BYTES // 2**20} MB, too many files, or folders that are too deep, so not all "
+    "of them were copied."
 )
 SHOWN = (
-    "Every submission could read the solution {path}: it lies in a folder that the sandbox shows. "
-    "Keep the course elsewhere."
+    "Every submission could read the solution {path}, because it is in a folder that the sandbox shows. Keep the "
+    "course elsewhere."
 )
 ENDED = {
-    "total": "The notebook took more than {total_s:.0f} s in all. The check cells after that point were not run.",
+    "total": "The notebook took more than {total_s:.0f} s in total. The check cells after that point were not run.",
     "cell": "A cell took more than {cell_s:.0f} s and could not be interrupted. The cells after it were not run.",
     "memory": "The notebook used more than {memory_gb:.1f} GB of memory. The cells after that point were not run.",
     "processes": "The notebook started more than {processes} processes. The cells after that point were not run.",
-    "output": "A cell showed more than {output_mb:.0f} MB, or broke off its connection. The cells after it were not "
-              "run.",
+    "output": "A cell showed more than {output_mb:.0f} MB, or closed its connection. The cells after it were not run.",
     "died": "The kernel ended while it ran a cell. The cells after it were not run.",
     "start": "The kernel did not start within {start_s:.0f} s.",
 }
@@ -153,7 +152,7 @@ def reference(solution_path, solution, seed, *, limits=Limits(), progress=None, 
         plan = notebooks.plan_of_solution(solution)
         try:
             shown, notes = run(plan, folder, seed, bool(image), limits,
-                               lambda done, of: report("finding the right answers", done, of))
+                               lambda done, of: report("running the solution for reference", done, of))
         except NotGraded as problem:
             raise SolutionFails(f"The solution cannot be run on this machine: {problem}") from None
     _refuse_failures(solution, shown, notes)

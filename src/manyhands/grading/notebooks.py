@@ -58,7 +58,7 @@ def read_in(folder, name):
         raise NotGraded(f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
                         "Open it in JupyterLab and save it again, or start from a new copy of the lab.") from None
     if not all(isinstance(source, str) for _, source, _ in cells):
-        raise NotGraded(f"{shown} has a cell whose text is not text. Start from a new copy of the lab.")
+        raise NotGraded(f"{shown} has a cell whose content is not text. Start from a new copy of the lab.")
     for cell in notebook.cells:
         cell.source = cell.source.replace("\r\n", "\n").replace("\r", "\n")
     return notebook
@@ -155,8 +155,8 @@ def _other_kernel(submission):
     language = spec.get("language") if isinstance(spec, dict) else None
     if not isinstance(language, str) or language.lower() == "python":
         return []
-    return [f"The notebook asks for a kernel of another language ({language[:40]!r}). "
-            "It was run with the course's Python: choose the kernel Python 3 and run it again."]
+    return [f"The notebook asks for a kernel of a different language ({language[:40]!r}). It was run with the course's "
+            "Python. Choose the kernel Python 3 and run it again."]
 
 
 def _to_the_last_check(steps):

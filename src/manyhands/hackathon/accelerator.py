@@ -36,7 +36,7 @@ class Accelerator:
         """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch, at these weights:
         bytes of float32, as `flat` orders them. The loss is the mean over the batch."""
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
-            raise Refused("A gradient was asked for of a batch that was not handed out.")
+            raise Refused("A gradient was requested for a batch that was not handed out.")
         load(self.model, weights)
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
@@ -58,7 +58,7 @@ def load(model, weights):
     """Put bytes that `flat` has made into the model."""
     values = torch.frombuffer(bytearray(weights), dtype=torch.float32) if len(weights) % 4 == 0 else torch.empty(0)
     if len(values) != sum(one.numel() for one in model.parameters()):
-        raise Refused("Weights were sent that do not fit the challenge's model.")
+        raise Refused("The weights that were sent do not fit the challenge's model.")
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(values, model.parameters())
 

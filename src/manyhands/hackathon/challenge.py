@@ -32,8 +32,8 @@ class Challenge:
     batch_size: int
     most_batches: int
     task: Callable
-    lame_times: float = 1  # so many times as long takes a gradient on the rank that is lame just then
-    lame_s: float = 1  # as long as it is
+    slow_times: float = 1  # by this factor a gradient takes longer on the rank that is slow at the moment
+    slow_s: float = 1  # for how long a rank stays slow
     memory_bytes: int = 0  # of a device of its own (`device_memory.py`), where the challenge is about memory; and there
     call_s: float = 0  # a forward of a stage takes call_s + rows * row_s, a backward twice as long
     row_s: float = 0
@@ -63,8 +63,8 @@ BIG_BATCH = Challenge(
     task=lambda seed: tasks.clouds(seed, RANKS, LAYERS, own=0.8))
 
 LAME_RANK = Challenge(
-    name="lame_rank", title="One lame rank", score="clock_s", unit="s", target=0.83, baseline=15.3, layers=LAYERS,
-    rate_mbit=1000, delay_ms=0.05, gradient_s=0.010, batch_size=32, most_batches=400, lame_times=10, lame_s=0.25,
+    name="lame_rank", title="One slow rank", score="clock_s", unit="s", target=0.83, baseline=15.3, layers=LAYERS,
+    rate_mbit=1000, delay_ms=0.05, gradient_s=0.010, batch_size=32, most_batches=400, slow_times=10, slow_s=0.25,
     task=lambda seed: tasks.clouds(seed, RANKS, LAYERS, own=0.5))
 
 DOES_NOT_FIT = Challenge(

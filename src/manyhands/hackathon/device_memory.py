@@ -174,10 +174,10 @@ class DeviceMemory:
 
     def _rows(self, batch, begin, end):
         if not isinstance(batch, int) or not 0 <= batch < len(self.symbols) // self.batch_size:
-            raise Refused(f"Rank {self.rank} asked for a batch that there is not.")
+            raise Refused(f"Rank {self.rank} asked for a batch that does not exist.")
         rows = _part(begin, end, self.batch_size)
         if rows.start == rows.stop:
-            raise Refused(f"Rank {self.rank}: a forward of no rows.")
+            raise Refused(f"Rank {self.rank} called forward without any rows.")
         return self.symbols[batch * self.batch_size:(batch + 1) * self.batch_size][rows].clone()
 
 

@@ -30,7 +30,7 @@ def read(folder, challenges):
     if problem := name_problem(folder):
         raise BadEntry(problem)
     if not folder.is_dir():
-        raise BadEntry(f"{folder} is no folder. `manyhands hack init {challenges[0]} {folder}` makes one.")
+        raise BadEntry(f"{folder} is not a folder. `manyhands hack init {challenges[0]} {folder}` makes one.")
     challenge = _text(folder / CHALLENGE).strip()
     if challenge not in challenges:
         raise BadEntry(f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}.")
@@ -45,7 +45,7 @@ def name_problem(folder):
     if name and name.isprintable() and len(name) <= MOST_LETTERS:
         return None
     return (f"{str(folder)!r}: the name of an entry's folder has 1 to {MOST_LETTERS} characters that can be printed, "
-            f"in UTF-8. Rename the folder, or choose another name.")
+            "in UTF-8. Rename the folder, or choose a different name.")
 
 
 def checked(text, name=ENTRY):
@@ -68,7 +68,7 @@ def _text(path):
         raise BadEntry(f"{path} cannot be read as a plain file: {error.strerror}.") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise BadEntry(f"{path} is no plain file.")
+        raise BadEntry(f"{path} is not a plain file.")
     with open(handle, "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:

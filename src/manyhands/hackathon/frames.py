@@ -20,7 +20,7 @@ def lengths(data):
     """(bytes of the head, bytes of the payload) that follow these 8 bytes."""
     head, payload = _LENGTHS.unpack(data)
     if head > MOST_HEAD_BYTES or payload > MOST_PAYLOAD_BYTES:
-        raise Broken(f"A message may have {MOST_PAYLOAD_BYTES >> 20} MiB, not more.")
+        raise Broken(f"A message may have at most {MOST_PAYLOAD_BYTES >> 20} MiB.")
     return head, payload
 
 
@@ -30,7 +30,7 @@ def unpack(text):
     except (ValueError, RecursionError):
         raise Broken("A message to the judge was not JSON.") from None
     if not isinstance(head, dict):
-        raise Broken("A message to the judge was no JSON object.")
+        raise Broken("A message to the judge was not a JSON object.")
     return head
 
 

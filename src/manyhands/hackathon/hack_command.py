@@ -13,14 +13,15 @@ from manyhands.hackathon.event import event_command
 from manyhands.hackathon.event.event import NotTaken
 from manyhands.hackathon.event.event_settings import BadEvent
 
-DESCRIPTION = """The hackathon. An entry is a folder with entry.py, in it one function, train(model, batches, comm).
+DESCRIPTION = """The hackathon. An entry is a folder with a file entry.py that defines train(model, batches, comm).
 docs/HACKATHON.md has the rules. Exit code 0: the entry has a score; 1: it has none; 2: it could not be judged."""
 EXAMPLES = ["init slow_links our_entry", "try our_entry --runs 1", "judge our_entry --key judge.key",
             "judge our_entry --key judge.key --seeds-of our_entry.record", "verify our_entry.record",
             "event autumn", 'submit our_entry --event autumn --team "The Rings"', "run autumn --key judge.key",
             "board autumn --reveal"]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
-WITHOUT_ROOMS = "Tried without rooms: the same clock, but no walls around the ranks. Try only what you have written."
+WITHOUT_ROOMS = ("Tried without rooms, that is, with the same clock but without isolation of the ranks. Try only your "
+                 "own code.")
 OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
@@ -31,16 +32,17 @@ def parser():
     one = does.add_parser("init", help="make a folder with the challenge's start page and its baseline")
     one.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
     one.add_argument("folder", help="a new one")
-    one = does.add_parser("try", help="judge an entry on public seeds, and show what it prints")
+    one = does.add_parser("try", help="judge an entry with public seeds, and show what it prints")
     one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument("--runs", type=int, choices=range(1, 6), default=5, metavar="N", help="how many of the five runs")
-    one = does.add_parser("judge", help="judge an entry on hidden seeds, and write a signed record")
+    one.add_argument("--runs", type=int, choices=range(1, 6), default=5, metavar="N", help="number of runs (of five)")
+    one = does.add_parser("judge", help="judge an entry with hidden seeds, and write a signed record")
     one.add_argument("entry", help=ENTRY_FOLDER)
     one.add_argument("--key", required=True, metavar="FILE",
                      help="the key to sign with: `manyhands certificate --new-key FILE` makes one")
-    one.add_argument("--seeds-of", metavar="RECORD", help="judge again, on the seeds of this record")
-    one.add_argument("-o", "--output", metavar="FILE", help="where to write the record (ENTRY.record); never over one")
-    one = does.add_parser("verify", help="say what a record tells, and who has signed it")
+    one.add_argument("--seeds-of", metavar="RECORD", help="judge again with the seeds of this record")
+    one.add_argument("-o", "--output", metavar="FILE",
+                     help="where to write the record (ENTRY.record); an existing one is never overwritten")
+    one = does.add_parser("verify", help="print what a record contains and who has signed it")
     one.add_argument("record", help="the file that `manyhands hack judge` wrote")
     one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
     event_command.add_parsers(does)
@@ -58,13 +60,13 @@ def main(argv):
             return getattr(event_command, options.does)(options)
         return {"init": _init, "try": _try, "judge": _judge, "verify": _verify}[options.does](options)
     except FileExistsError as problem:
-        return _cannot(f"{problem.filename} is there already, and nothing is overwritten.")
+        return _cannot(f"{problem.filename} already exists, and nothing is overwritten.")
     except FileNotFoundError as problem:
         return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
     except (BadSignature, BadRecord) as problem:
         return _cannot(f"{getattr(options, 'record', None) or options.seeds_of} {problem}.", 1)
     except IsADirectoryError as problem:
-        return _cannot(f"{problem.filename} is a folder: a file is wanted.")
+        return _cannot(f"{problem.filename} is a folder, but must be a file.")
     except (BadEntry, BadEvent, NotTaken, BadKey, NoFile, NoRooms) as problem:
         return _cannot(problem)
     except OSError as problem:
@@ -138,11 +140,11 @@ def _output(options):
     output = Path(options.output or f"{Path(os.path.abspath(options.entry)).name}.record")
     try:
         os.lstat(output)
-        raise FileExistsError(17, "there is a file already", str(output))
+        raise FileExistsError(17, "the file already exists", str(output))
     except FileNotFoundError:
         pass
     if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
-        raise BadEntry(f"{output} cannot be written: {output.parent} is no folder in which you may write.")
+        raise BadEntry(f"{output} cannot be written, because {output.parent} is not a folder in which you may write.")
     return output
 
 
@@ -189,7 +191,7 @@ def _verify(options):
     data = records.read_file(options.record)
     record, public = records.verified(data)
     if wanted not in (None, public):
-        return _cannot(f"{options.record} was signed with another key, {signing.fingerprint(public)}.", 1)
+        return _cannot(f"{options.record} was signed with a different key, {signing.fingerprint(public)}.", 1)
     seen = looks.read(looks.beside(Path(options.record), public), data.decode())
     looked = "No person has signed that they have looked at it." if seen is None else \
         f"{seen.by} has looked at it: it {'counts' if seen.counts else 'breaks the rules'}."

@@ -85,5 +85,5 @@ def flags(runs):
                      "a gradient.")
     if gap > MOST_GAP:
         found.append(f"The loss of the trained weights was reached over a gap of {gap:.2f} in which no gradient was "
-                     "asked for: the network seems to have been trained beside the clock.")
+                     "requested, so the network seems to have been trained outside the clock.")
     return found

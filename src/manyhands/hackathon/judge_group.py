@@ -130,7 +130,7 @@ class JudgeGroup(dist.ProcessGroup):
         """`dist.recv(tensor)` without a source: what arrives first by the challenge's clocks."""
         one, = tensors
         if len(self._members) < self._ranks:
-            raise NotImplementedError("To receive from anybody is for the group of all ranks only.")
+            raise NotImplementedError("Receiving from any rank is possible only in the group of all ranks.")
         return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=ANYBODY, tag=tag)
 
     def clock_s(self):
@@ -143,7 +143,7 @@ def _how(opts):
     for known, name in HOW.items():
         if kind == known:
             return name
-    raise ValueError("The challenge's network adds up, averages, multiplies, and takes the largest or the smallest.")
+    raise ValueError("The challenge's network can add, average, multiply, and take the maximum or the minimum.")
 
 
 def _refuse(name):

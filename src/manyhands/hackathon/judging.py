@@ -22,9 +22,9 @@ from manyhands.learner import signing
 from manyhands.machine import crowding, processors
 
 RUNS, SEED_BYTES = 5, 16
-TOO_LONG = ("The judging has not ended after {limit} s of this machine's time, which is the limit for all {runs} runs "
-            "together (judging_s). The entries of the ladders take 5 to 80 s. Let yours compute less, and do not "
-            "let it sleep.")
+TOO_LONG = ("The judging did not finish within {limit} s of this machine's time, which is the limit for all {runs} "
+            "runs together (judging_s). The entries of the ladders take 5 to 80 s. Make your entry compute less, and "
+            "do not let it sleep.")
 
 
 class Spent:

@@ -33,7 +33,7 @@ def read_file(path):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise NoFile(f"{path} is no regular file: name the file that `manyhands hack judge` wrote.")
+            raise NoFile(f"{path} is not a regular file: name the file that `manyhands hack judge` wrote.")
         with open(handle, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
@@ -41,7 +41,7 @@ def read_file(path):
     except OSError as problem:
         raise NoFile(f"{path} cannot be read: {problem.strerror}.") from None
     if len(data) > MOST_BYTES:
-        raise BadRecord(f"is longer than {MOST_BYTES} bytes, so it is no record of a judging")
+        raise BadRecord(f"is longer than {MOST_BYTES} bytes, so it is not a record of a judging")
     return data
 
 
@@ -58,7 +58,7 @@ def checked(data):
     missing = [name for name in FIELDS if name not in record and name not in OPTIONAL]
     problem = problem or (f"`{missing[0]}` is missing" if missing else _problem(record) or _contradiction(record))
     if problem:
-        raise BadRecord(f"is signed, but no record of a judging: {problem}")
+        raise BadRecord(f"is signed, but is not a record of a judging: {problem}")
     return record
 
 
@@ -67,7 +67,7 @@ def of_event(text):
     record, problem = _object(text.split(SIGNATURE, 1)[0].encode("utf-8", "surrogatepass"))
     problem = problem or ("`score` is missing" if "score" not in record else _problem(record))
     if problem:
-        raise BadRecord(f"is no record: {problem}")
+        raise BadRecord(f"is not a record: {problem}")
     return record
 
 
@@ -79,11 +79,11 @@ def judged_s(record):
 def seeds_words(record):
     """Where the seeds of a record come from, in a sentence."""
     if "seeds_of" not in record:
-        return "The record does not say how its seeds were chosen: it was written by an earlier version."
+        return "The record does not say how its seeds were chosen, because it was written by an earlier version."
     if record["seeds_of"] is None:
         return "The seeds were drawn anew for this judging."
-    return (f"The seeds were chosen: they are those of an earlier record ({record['seeds_of'][:16]}), so they were "
-            f"known before this judging.")
+    return (f"The seeds were taken from an earlier record ({record['seeds_of'][:16]}), so they were known before this "
+            "judging.")
 
 
 # ------------------------------------------------------------ JSON, strictly
@@ -99,11 +99,11 @@ def _object(data):
         return {}, "it is not text in UTF-8"
     except ValueError as problem:
         return {}, f"it is not JSON ({_short(str(problem))})"
-    return (found, "") if isinstance(found, dict) else ({}, "it is no JSON object")
+    return (found, "") if isinstance(found, dict) else ({}, "it is not a JSON object")
 
 
 def _refuse_constant(name):
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _without_doubles(pairs):

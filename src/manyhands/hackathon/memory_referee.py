@@ -97,7 +97,7 @@ class MemoryReferee(Referee):
             raise Refused(f"Rank {rank} gives more weights than stage {stage} has.")
         there = ~place.isnan()
         if not torch.equal(place[there], array[there]):
-            raise Refused(f"Rank {rank} gives other weights of stage {stage} than another rank.")
+            raise Refused(f"Rank {rank} gives different weights of stage {stage} from another rank.")
         place.copy_(array)
 
     def _take_weights(self, rank, payload):
@@ -112,7 +112,7 @@ class MemoryReferee(Referee):
         for number, one in enumerate(self.given):
             if one.isnan().any():
                 missing = int(one.isnan().sum())
-                return Run(f"Of stage {number}, {missing} of {len(one)} weights were not given, or are no numbers.")
+                return Run(f"Of stage {number}, {missing} of {len(one)} weights were not given, or are not numbers.")
         x = self.task.test[:, :-1]
         with torch.no_grad():
             for stage, one in zip(self.stages, self.given, strict=True):

@@ -129,7 +129,7 @@ class Network:
     def _keep(self, rank, more_bytes):
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
-            raise Refused(f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that nobody takes.")
+            raise Refused(f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that no rank receives.")
 
     def not_received(self, rank):
         """The bytes that a rank has sent from its device and that no rank has received."""
@@ -150,7 +150,7 @@ class Network:
         if asleep and asleep | self._gone == set(range(len(self._queues))) and not self.problem:
             said = [f"Rank {rank} waits in {self._waits[rank]}." for rank in sorted(asleep)]
             said += [f"Rank {rank} has returned." for rank in sorted(self._gone)]
-            self.stop("All ranks wait, and none can go on: " + " ".join(said))
+            self.stop("All ranks wait, and none of them can continue: " + " ".join(said))
 
     def stop(self, problem):
         """End all waiting."""
@@ -174,7 +174,7 @@ class Network:
         for name in SAME:
             if len({getattr(one, name) for one in together}) > 1:
                 said = ", ".join(f"rank {one.rank}: {one.call} of {one.data.numel()} {one.dtype}" for one in together)
-                raise Refused(f"The members of a collective do not call the same: {said}.")
+                raise Refused(f"The members of a collective make different calls: {said}.")
         self._collective(together)
         return True
 

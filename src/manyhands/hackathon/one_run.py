@@ -42,7 +42,8 @@ def played(challenge, rooms, source, seed, look=lambda: None):
         if one["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
             run.problem = f"Rank {rank} {SIGNALS[one['signal']]}."
     if not run.problem and run.accuracy < challenge.target:
-        run.problem = f"The target was not reached: {run.accuracy:.4f} of {challenge.target} on the test's samples."
+        run.problem = (f"The target was not reached: the accuracy is {run.accuracy:.4f} instead of {challenge.target} "
+                       "on the test's samples.")
     return run, referee
 
 

@@ -33,7 +33,7 @@ def why_not():
     """What this machine lacks for it, in a sentence; None if nothing."""
     if sys.platform == "linux" and closed_calls.known():
         return None
-    return "The judge needs Linux on x86_64 or aarch64: there it can say what an entry may ask of the system."
+    return "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system calls."
 
 
 class OpenRoom(Room):

@@ -53,7 +53,7 @@ class Model(torch.nn.Module):
 
     def forward(self, batch):
         if not isinstance(batch, Batch):
-            raise TypeError(f"model(batch) takes a batch of `batches`, and gives its loss; this is a "
+            raise TypeError("model(batch) takes a batch of `batches`and returns its loss; this is a "
                             f"{type(batch).__name__}.")
         return _Loss.apply(self._connection, batch.number, *self.network.parameters())
 
@@ -107,8 +107,8 @@ def run(order, socket):
             given = train(model, Batches(connection), group)
             weights = flat(model.network.parameters())
         if given is not None:
-            raise TypeError(f"train returned a {type(given).__name__}: it returns nothing, and leaves the trained "
-                            f"weights in the model.")
+            raise TypeError(f"train returned a {type(given).__name__}: it must return nothing, and leave the trained "
+                            "weights in the model.")
         connection.tell({"do": "done"}, weights)
     except BaseException as error:  # also SystemExit: it is the entry's end
         connection.tell({"do": "failed", "text": _told(error)})

@@ -42,7 +42,7 @@ class Referee:
     def __init__(self, challenge, seed):
         self.challenge, self.task = challenge, challenge.task(seed)
         self.network = Network(challenge.ranks, challenge.rate_mbit, challenge.delay_ms)
-        self.pace = tasks.Pace(seed, challenge.gradient_s, challenge.ranks, challenge.lame_times, challenge.lame_s)
+        self.pace = tasks.Pace(seed, challenge.gradient_s, challenge.ranks, challenge.slow_times, challenge.slow_s)
         self.weights = [None] * challenge.ranks
         self.said = [[] for _ in range(challenge.ranks)]
         self.operations = [{} for _ in range(challenge.ranks)]
@@ -143,8 +143,8 @@ class Referee:
     def _check(self, operation, ranks):
         elements, splits = operation.data.numel(), operation.splits
         if operation.call == "reduce_scatter" and elements % ranks:
-            raise Refused(f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks: they "
-                          "cannot be divided equally.")
+            raise Refused(f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks cannot be "
+                          "divided equally.")
         if operation.call == "all_to_all" and (len(splits) != ranks or sum(splits) != elements or min(splits) < 0):
             raise ValueError(splits)
 
@@ -157,7 +157,7 @@ class Referee:
         """The `Run` of ranks that have all given their weights."""
         if len(set(self.weights)) > 1:
             apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
-            return Run(f"The ranks end with different weights: {_ranks(apart)} not with those of rank 0.")
+            return Run(f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ.")
         network = network_of(self.challenge.layers)
         return Run(accuracy=accuracy(network, self.weights[0], *self.task.test), gap=self._gap(network),
                    telling=tuple(one.reading.count for one in self.accelerators),

@@ -29,10 +29,10 @@ class NoRooms(Exception):
 def why_none():
     """What this machine lacks for the judge, in a sentence; None if nothing."""
     if sys.platform != "linux" or not closed_calls.known():
-        return "The judge needs Linux on x86_64 or aarch64: there it can say what an entry may ask of the system."
+        return "The judge needs Linux on x86_64 or aarch64, where it can restrict an entry's system calls."
     spaces = bubblewrap.spaces()
     lack = spaces if isinstance(spaces, str) else _lack_of_spaces()
-    return f"The judge runs entries in bubblewrap's rooms only: {lack}" if lack else None
+    return f"The judge runs entries only in bubblewrap's rooms: {lack}" if lack else None
 
 
 @functools.cache

@@ -60,21 +60,21 @@ def chains(seed, train, sure=0.85, test=1000):
 
 
 class Pace:
-    """How long a gradient takes on a rank. In each stretch of `lame_s` seconds one rank takes `lame_times` as long as
-    the others: what begins in the stretch is slow to its end. Each rank has its turn once in a round of as many
-    stretches as there are ranks, in an order that the seed draws anew each round: so seeds differ little."""
+    """How long a gradient takes on a rank. In each stretch of `slow_s` seconds one rank takes `slow_times` as long as
+    the others, and what begins in the stretch is slow until it ends. Each rank has its turn once in a round of as many
+    stretches as there are ranks, in an order that the seed draws anew for each round. Therefore seeds differ little."""
 
-    def __init__(self, seed, gradient_s, ranks, lame_times, lame_s):
-        self.usual_s, self.ranks, self.lame_times, self.lame_s = gradient_s, ranks, lame_times, lame_s
-        self._draw, self._lame = stream(seed, "lame"), []
+    def __init__(self, seed, gradient_s, ranks, slow_times, slow_s):
+        self.usual_s, self.ranks, self.slow_times, self.slow_s = gradient_s, ranks, slow_times, slow_s
+        self._draw, self._slow = stream(seed, "lame"), []
 
     def gradient_s(self, rank, at_s):
-        if self.lame_times == 1:
+        if self.slow_times == 1:
             return self.usual_s
-        stretch = int(at_s / self.lame_s)
-        while len(self._lame) <= stretch:
-            self._lame += self._draw.permutation(self.ranks).tolist()
-        return self.usual_s * (self.lame_times if self._lame[stretch] == rank else 1)
+        stretch = int(at_s / self.slow_s)
+        while len(self._slow) <= stretch:
+            self._slow += self._draw.permutation(self.ranks).tolist()
+        return self.usual_s * (self.slow_times if self._slow[stretch] == rank else 1)
 
 
 def _start(seed, layers):

@@ -24,7 +24,7 @@ SAID = ("X-Forwarded-For", "X-Real-Ip", "X-Forwarded-Proto", "X-Scheme", "X-Forw
 def address_of_room(uid):
     """Where the relay connects from for this person; raises OSError for a number that no account has."""
     if uid >= ROOMS.num_addresses:
-        raise OSError(f"user number {uid} is nobody's of this hub")
+        raise OSError(f"user number {uid} does not belong to an account of this hub")
     return str(ROOMS[uid])
 
 

@@ -20,22 +20,22 @@ from manyhands.hub.services import proxy
 from manyhands.units import NotAClone, find_root
 
 DEMONSTRATION = (
-    "DEMONSTRATION for one person's trust: without root nothing keeps one user of this hub from another's files. "
-    "Run as root for a class."
+    "DEMONSTRATION for one trusted person: without root, nothing keeps one user of this hub from the files of "
+    "another. Run it as root for a class."
 )
-CLASSROOM = "A classroom: each attendee has a user number and a closed room of their own; limits by {limits}."
+CLASSROOM = "A classroom: each attendee has a separate user number and a closed room, with limits by {limits}."
 CONTAINERS = (
-    "A classroom: each attendee has a user number and a container of their own, of the image {image}; "
-    "limits by the engine of containers."
+    "A classroom: each attendee has a separate user number and a container of the image {image}, with limits by the "
+    "engine of containers."
 )
 CLUSTER = """A class on a Slurm cluster: each attendee's server is a job of the cluster's user with the account's name.
-Nothing but UNIX accounts and Slurm keeps attendees apart: see "On a Slurm cluster" in docs/HUB.md."""
+Only UNIX accounts and Slurm keep attendees apart (see "On a Slurm cluster" in docs/HUB.md)."""
 NOT_ROOT = (
-    "With --image or --slurm attendees' servers run under user numbers that are not yours: start the hub as root."
+    "With --image or --slurm, attendees' servers run under different user numbers, so start the hub as root."
 )
 NO_JOBS = "{why}\nThe hub does not start."
-NO_ROOM = "{why}\nWithout a room attendees could read each other and the solutions, so the hub does not start."
-BEFORE = "Papers that were printed before name another address: {before}"
+NO_ROOM = "{why}\nWithout rooms, attendees could read each other's files and the solutions, so the hub does not start."
+BEFORE = "Papers that were printed before name a different address: {before}"
 
 
 def main(argv=None):
@@ -94,7 +94,7 @@ def _only_one(lock, folder):
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotStart(f"A hub runs in {folder} already. Stop it first, or name another folder with "
+        raise CannotStart(f"A hub is already running in {folder}. Stop it first, or name another folder with "
                           "--home.") from None
 
 
@@ -242,8 +242,8 @@ def _end(process, patience_s=60):
 
 def _welcome(address, settings, accounts):
     folder, servers = Path(settings.folder), settings.servers_address or f"port {settings.servers_port}"
-    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}: "
-            f"browsers must reach both.\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: "
+    return (f"\nThe hub is open at\n\n    {address}\n\nand shows people's servers at {servers}. Browsers must be able "
+            f"to reach both addresses.\n\nAccounts: manyhands accounts {accounts} --expires 3d\nLog: "
             f"{folder / 'hub.log'}; log-ins and accounts: {folder / 'log.jsonl'}\nPress Ctrl-C to stop it and every "
             "server.")
 

@@ -20,9 +20,9 @@ SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawn
 # to formgrader, which grades
 PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")
 LOGO = Path(__file__).with_name("logo.svg")
-WELCOME = ("{title}Name and password stand on your slip. Capitals, blanks and hyphens in the password make no "
+WELCOME = ("{title}Your name and password are on your slip. Capitals, spaces and hyphens in the password make no "
            "difference.")
-NOTICE = "A server that nobody uses is stopped after {minutes} minutes; files stay."
+NOTICE = "An unused server is stopped after {minutes} minutes, but its files are kept."
 
 
 @dataclass(frozen=True)

@@ -53,11 +53,12 @@ def certificate(name, path, units, grades, by_instructor=False):
     "when"}}; `NoCertificate` where a unit was never graded."""
     name = " ".join(name.split())
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise NoCertificate(f"A name has 1 to {LONGEST_NAME} letters; give it with --name.")
+        raise NoCertificate(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
     missing = [unit for unit in units if not graded(grades.get(unit.name))]
     if missing or not units:
         which = ", ".join(f"{unit.number} {unit.title}" for unit in missing) or "the path has no unit yet"
-        raise NoCertificate(f"No certificate: points that were never graded are not certified. Not graded: {which}.")
+        raise NoCertificate("There is no certificate, because points that were never graded are not certified. Not "
+                            f"graded: {which}.")
     rows = tuple((unit.number, unit.title, grades[unit.name]["points"], grades[unit.name]["max"]) for unit in units)
     return Certificate(name, path, rows, max(grades[unit.name]["when"] for unit in units)[:10], by_instructor)
 

@@ -6,7 +6,7 @@ from html import escape
 import ipywidgets
 from IPython.display import display
 
-OVER = "Not predicted: the next cell has run. To predict after all, run this cell again."
+OVER = "Not predicted, because the next cell has run. To predict nevertheless, run this cell again."
 LINE = '<span style="color: var(--jp-content-font-color1)">{}</span>'
 
 

@@ -22,12 +22,12 @@ from manyhands.learner.questions import Question
 from manyhands.units import units
 
 LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
-CAME_FIRST = "The run came before a prediction: {came}. After a restart of the kernel you can predict it."
+CAME_FIRST = "The run came before a prediction: {came}. You can predict it after a restart of the kernel."
 PLAIN = '{question}\n{answers}To predict: predict("{name}", guess=...). Or go on without.'
 SETTLED = "You predicted: {guess}. The run: {came}. {verdict}"
 NOT_PREDICTED = "The run: {came}. (You made no prediction.)"
-RIGHT, OTHER = "Right.", "Another outcome than you expected."
-FACTOR = "Another number than you expected: {times} times apart."
+RIGHT, OTHER = "Right.", "The outcome differs from your prediction."
+FACTOR = "The number differs from your prediction by a factor of {times}."
 NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cells above first."
 
 _asked = {}  # name -> Question, of this kernel
@@ -44,7 +44,7 @@ def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None)
     ValueError where the question or the guess is none.
     """
     if question is None and name not in _asked:
-        raise ValueError(f"nobody has asked {name!r} yet: run the cell with its question first")
+        raise ValueError(f"the question {name!r} has not been asked yet: run the cell with the question first")
     asked = _asked[name] if question is None else Question(name, question, tuple(choices), unit, within)
     _asked[name] = asked
     made = None if guess is None else asked.read(guess)

@@ -12,10 +12,10 @@ def prepare(root, new=(), fetched=()):
         print(f"Your own copies in work/ are made: {len(copied.made)} files of the units "
               f"{', '.join(_numbers(copied.made))}.")
     for name in copied.beside:
-        print(f"A clean copy lies beside yours: work/{name}")
+        print(f"A clean copy is next to yours: work/{name}")
     for number in _numbers(copied.newer):
-        print(f"Unit {number} has a newer version; your copies in work/ stay as they are.\n"
-              f"  To get the new one beside them: manyhands lab --new {number}")
+        print(f"Unit {number} has a newer version. Your copies in work/ are not changed.\n  To get the new one next to "
+              f"them: manyhands lab --new {number}")
     start_page.write(root)
 
 

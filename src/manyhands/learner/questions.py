@@ -30,7 +30,7 @@ class Question:
     def __post_init__(self):
         number, _, word = str(self.name).partition("-")
         if not (len(number) == 2 and number.isdecimal() and word):
-            raise ValueError(f'{self.name!r} is no name of a prediction: "06-messages" is one, unit 06\'s')
+            raise ValueError(f'{self.name!r} is not the name of a prediction, such as "06-messages" in unit 06')
         if len(self.choices) == 1 or len(set(self.choices)) < len(self.choices):
             raise ValueError(f"{self.name}: give two choices or more, all different, or none to ask for a number")
 
@@ -90,7 +90,7 @@ def _number(value):
             return int(value) if value == round(value) and abs(value) < 2**53 else float(value)
     except (ValueError, ZeroDivisionError, OverflowError):
         pass
-    raise ValueError(f"{value!r} is no number: 8 is one, and 0.5, 2/3 and 1e6")
+    raise ValueError(f"{value!r} is not a number: give, for example, 8, 0.5, 2/3 or 1e6")
 
 
 def calls(source, functions=("predict", "settle")):

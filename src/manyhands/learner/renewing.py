@@ -1,5 +1,5 @@
 """An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed,
-or what the class has released.
+what the class has released, or how far the build of Horovod is.
 
 A check in a notebook tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`). In the browser the
 page is shown anew by `labextensions/manyhands-lab`.
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from manyhands.checks import progress
 from manyhands.learner import start_page
+from manyhands.machine import horovod_progress
 
 EVERY_S = 0.5
 
@@ -22,12 +23,13 @@ class Renewal:
         self.seen = self._changed()
 
     def _changed(self):
-        return [_written(path) for path in (progress.path_in(self.root / "work"), start_page.due_file_here()) if path]
+        paths = progress.path_in(self.root / "work"), start_page.due_file_here(), horovod_progress(self.root)
+        return [_written(path) for path in paths if path]
 
     def look(self):
         """True if the page was written; one that cannot be written is left as it is."""
         before, self.seen = self.seen, self._changed()
-        if self.seen == before or not any(self.seen):
+        if self.seen == before or not any((*self.seen, *before)):
             return False
         with suppress(OSError):
             start_page.write(self.root)

@@ -30,7 +30,7 @@ def new_key(path):
         raise IsADirectoryError(21, "this is a folder; name a new file in it", str(path))
     public = path.with_name(path.name + ".pub")
     if public.exists():
-        raise FileExistsError(17, "there is a file already", str(public))
+        raise FileExistsError(17, "the file already exists", str(public))
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     for place, content, mode in ((path, private, 0o600), (public, b64encode(_raw(key)) + b"\n", 0o644)):
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
@@ -52,7 +52,7 @@ def load_key(path):
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(f"{path} is no private key of `manyhands certificate --new-key`.")
+        raise BadKey(f"{path} is not a private key made by `manyhands certificate --new-key`.")
     return key
 
 
@@ -63,7 +63,7 @@ def load_public(path):
     except ValueError:
         found = b""
     if len(found) != 32:
-        raise BadKey(f"{path} is no public key: it is the file whose name ends with .pub.")
+        raise BadKey(f"{path} is not a public key. The public key is the file whose name ends with .pub.")
     return found
 
 
@@ -85,7 +85,7 @@ def verified(data):
 
     start = data.rfind(b"\n" + MARK) + 1
     if not start:
-        raise BadSignature("is not signed: anybody could have written it")
+        raise BadSignature("is not signed, so anyone could have written it")
     before, line = data[:start], data[start:]
     try:
         public, signature = (b64decode(part, validate=True) for part in line[len(MARK):-1].split(b" "))
@@ -93,5 +93,5 @@ def verified(data):
             raise ValueError
         Ed25519PublicKey.from_public_bytes(public).verify(signature, before)
     except (ValueError, InvalidSignature):
-        raise BadSignature("was changed after it was signed, or is not whole") from None
+        raise BadSignature("was changed after it was signed, or is not complete") from None
     return before, public

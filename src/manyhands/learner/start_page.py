@@ -14,7 +14,7 @@ from manyhands.checks import progress
 from manyhands.learner import for_instructors
 from manyhands.learner.copies import lab_copy, tutorial_copy
 from manyhands.learner.released import due_file, due_in, labs_in
-from manyhands.machine import memory_gb, processors, says
+from manyhands.machine import horovod_build, memory_gb, processors, says
 from manyhands.units import NotAClone, find_root, minutes_text, paths, units
 
 NAME = "Start_Here.md"
@@ -56,7 +56,7 @@ def text(root):
     course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), notice=notice() + due(course) + for_instructors.section(root, course),
+        machine=machine(), notice=notice() + building(root) + due(course) + for_instructors.section(root, course),
         next=next_step(course, done, missing), table=table(course, done, missing),
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
@@ -85,6 +85,12 @@ def notice():
     """A paragraph about the account, which a classroom's hub gives (MANYHANDS_NOTICE), or nothing."""
     told = os.environ.get("MANYHANDS_NOTICE")
     return (f"\n**Your account:** {told}\n" if told else "") + (EXCHANGE if _exchange() else "")
+
+
+def building(root):
+    """A paragraph on Horovod while the set-up builds it in the background, or nothing."""
+    how_far = horovod_build(root)
+    return f"\n**Horovod is not ready yet** ({how_far}). Meanwhile, everything but unit 10 works.\n" if how_far else ""
 
 
 def _exchange():

@@ -24,10 +24,10 @@ import sys
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt's names for them, in malloc.h
 _ONE_BY_ONE_BYTES = 64 * 1024
-NOT_HERE = ("Ledger(memory=True) counts with Linux's kernel, which this machine does not let it ask ({why}). "
-            "Open the ledger without memory=True; all else that it counts is the same.")
-AT_WORK = ("Ledger(memory=True) cannot count while another such ledger is open, whose peak would begin anew: "
-           "leave that one first")
+NOT_HERE = ("Ledger(memory=True) needs counters of the Linux kernel, which are not accessible on this machine "
+            "({why}). Open the ledger without memory=True, which changes none of its other numbers.")
+AT_WORK = ("Ledger(memory=True) cannot count while another such ledger is open, because the peak of that one would be "
+           "reset: close it first")
 
 _at_work = False
 
@@ -72,7 +72,7 @@ class _OnGpu:
 class _OnCpu:
     def __init__(self):
         if not sys.platform.startswith("linux"):
-            raise ValueError(NOT_HERE.format(why="it is no Linux"))
+            raise ValueError(NOT_HERE.format(why="it is not Linux"))
         gc.collect()
         _malloc_gives_back()
         try:

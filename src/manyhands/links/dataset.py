@@ -53,7 +53,7 @@ def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_le
         raise ValueError(f"{problem} Call scatter_dataset(dataset, c) with a data set that has a length at rank "
                          f"{root}; it may be None on the others.")
     if isinstance(share, str):
-        raise CommunicationError(f"scatter_dataset: rank {root}, the root, had nothing to share out. {share}")
+        raise CommunicationError(f"scatter_dataset: rank {root}, the root, had no data to distribute. {share}")
     part, order, is_whole = share
     if c.rank == root:
         part, is_whole = dataset, True  # what is here already is not copied

@@ -49,8 +49,8 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
             if rank is not None:
                 check_rank(rank, c, name)
                 if rank == c.rank:
-                    raise ValueError(f"{name}={rank} is this rank itself. Give the rank at the other end, or None; "
-                                     "states that stay here are arguments: rnn(hx, xs).")
+                    raise ValueError(f"{name}={rank} is this rank itself. Give the rank at the other end, or None. "
+                                     "States that stay on this rank are arguments: rnn(hx, xs).")
         self.actual_rnn, self.rank_in, self.rank_out = rnn, rank_in, rank_out
         self.n_cells = 2 if isinstance(rnn, nn.LSTM) else 1
 
@@ -79,9 +79,9 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
     def _check(self, xs):
         features = self.actual_rnn.input_size
         if not isinstance(xs, list | tuple) or not xs:
-            raise ValueError("xs is a list with at least one sequence, a tensor of shape (length, features). "
-                             "A rank that has nothing to read takes no part in this step, "
-                             f"or gives sequences of length 0: [torch.zeros(0, {features})].")
+            raise ValueError("xs is a list with at least one sequence, a tensor of shape (length, features). A rank "
+                             "that has nothing to read does not take part in this step, or gives sequences of length "
+                             f"0: [torch.zeros(0, {features})].")
         for i, x in enumerate(xs):
             if not isinstance(x, torch.Tensor) or x.dim() != 2 or x.shape[1] != features:
                 what = tuple(x.shape) if isinstance(x, torch.Tensor) else type(x).__name__

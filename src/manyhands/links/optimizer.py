@@ -28,7 +28,7 @@ def create_multi_node_optimizer(optimizer, c, double_buffering=False):
         why = (
             "computes the loss several times in a step"
             if isinstance(optimizer, torch.optim.LBFGS)
-            else "takes sparse gradients only; the mean is dense"
+            else "takes only sparse gradients, whereas the mean is dense"
         )
         raise ValueError(f"create_multi_node_optimizer cannot wrap {type(optimizer).__name__}, which {why}. Take Adam, "
                          "for example.")

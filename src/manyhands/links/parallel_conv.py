@@ -110,14 +110,15 @@ def share_sizes(channels, ranks):
 
 def _check(c, in_channels, out_channels, split, loss):
     if split not in ("in", "out"):
-        raise ValueError(f'split={split!r}. Take "out" to share out the output channels, "in" for the input channels.')
+        raise ValueError(f'split={split!r}. Take "out" to distribute the output channels, or "in" for the input '
+                         "channels.")
     if loss not in ("replicated", "summed"):
         raise ValueError(f'loss={loss!r}. Take "replicated" if every rank computes the same loss of y, '
                          '"summed" if the objective is the sum of '
                          "all ranks' losses.")
     channels = out_channels if split == "out" else in_channels
     if channels < c.size:
-        raise ValueError(f"{channels} {'output' if split == 'out' else 'input'} channels cannot be shared out over "
+        raise ValueError(f"{channels} {'output' if split == 'out' else 'input'} channels cannot be distributed over "
                          f"{c.size} ranks. Take fewer ranks (c.split), or the other split.")
 
 

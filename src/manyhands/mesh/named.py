@@ -28,7 +28,7 @@ class Mesh:
             raise ValueError(f"rank {dist.get_rank()} is not in this mesh: make a Mesh on its ranks only.")
         for dimension, axis in layout.items():
             if axis not in names:
-                raise ValueError(f"{dimension!r} is laid on axis {axis!r}, and the mesh has {', '.join(names)}.")
+                raise ValueError(f"{dimension!r} is laid on axis {axis!r}, but the mesh has {', '.join(names)}.")
         self.device_mesh, self.layout = device_mesh, dict(layout)
         self.shape = dict(zip(names, device_mesh.shape, strict=True))
 
@@ -38,7 +38,7 @@ class Mesh:
         on = {}
         for dimension in dims:
             if list(dims).count(dimension) > 1:
-                raise ValueError(f"{of}: dimension {dimension!r} comes twice in {tuple(dims)}.")
+                raise ValueError(f"{of}: dimension {dimension!r} appears twice in {tuple(dims)}.")
             axis = self.layout.get(dimension)
             if axis in on:
                 raise ValueError(f"{of}: {on[axis]!r} and {dimension!r} both lie on axis {axis!r}, so a rank would "
@@ -91,8 +91,8 @@ class Named:
         a part only. Sends nothing. `ValueError` if the shape changes."""
         value = function(self.value)
         if value.shape != self.value.shape:
-            raise ValueError(f"map: the shape {tuple(self.value.shape)} became {tuple(value.shape)}. map is for what "
-                             "treats each number by itself; for a sum there is einsum, or total.")
+            raise ValueError(f"map: the shape {tuple(self.value.shape)} became {tuple(value.shape)}. map is for "
+                             "functions that treat each number separately. For a sum, use einsum or total.")
         return Named(self.mesh, value, self.dims)
 
     def __add__(self, other):
@@ -165,4 +165,4 @@ def _leave(mesh, value, axes):
 
 def _same_mesh(a, b, call):
     if a.mesh is not b.mesh:
-        raise ValueError(f"{call}: the two tensors lie on different Mesh objects. Cut both with the same one.")
+        raise ValueError(f"{call}: the two tensors are on different Mesh objects. Cut both with the same Mesh.")

@@ -52,7 +52,7 @@ def _start():
     from manyhands.rehearsal.trace_recorder import Recorder
 
     if getattr(dist, "_manyhands_rehearsal", None) is not None:
-        raise RuntimeError("a rehearsal is under way on this rank: end it before the next one begins")
+        raise RuntimeError("a rehearsal is already running on this rank: end it before the next one begins")
     dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # by the cluster, see `agent._choose_gpu`
     dist._manyhands_rehearsal.start()
 

@@ -48,7 +48,7 @@ def check_free(folder):
     """Raise FileExistsError where `folder` holds something already."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} holds something already: name another folder for the record")
+        raise FileExistsError(f"{folder} is not empty: name a different folder for the record")
 
 
 def flight_record(traces):

@@ -20,8 +20,8 @@ from manyhands.rehearsal.trace import load
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
 RANKS = 4  # by default
-BY_TORCHRUN = ("A rehearsal starts the ranks as torchrun does, not with {launcher}: the script must take its rank from "
-               "torchrun's variables, and the calls of Horovod and MPI are not seen.")
+BY_TORCHRUN = ("A rehearsal starts the ranks as torchrun does, not with {launcher}. Therefore the script must take "
+               "its rank from torchrun's variables, and the calls of Horovod and MPI are not seen.")
 GONE = re.compile("closed by peer|reset by peer|Broken pipe")
 TIMED_OUT = re.compile("[Tt]imed out")
 REFUSED = re.compile(r"\[enforce fail at \S*gloo\S*\]\s*(.*)")  # in an error that gloo raises
@@ -180,25 +180,25 @@ def told(rehearsal):
     """The lines that a terminal shows."""
     if rehearsal.errors:
         rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
-        return [f"rank {rank} of {script} fails by itself, so nothing was judged:", rehearsal.errors[rank].rstrip(),
+        return [f"rank {rank} of {script} failed by itself, so nothing was judged:", rehearsal.errors[rank].rstrip(),
                 *rehearsal.cause.splitlines(), *rehearsal.reasons]
     lines = [gpu_stand_in.in_words(rehearsal.substituted)] if rehearsal.substituted else []
     if rehearsal.hang:
-        lines += ["All ranks that had not ended waited for so long (--patience) that they were ended.",
+        lines += ["All ranks that had not ended waited for so long (--patience) that they were stopped.",
                   *rehearsal.hang.splitlines()]
     for rank, words in rehearsal.refused.items():
-        lines.append(f"With gloo, too, rank {rank} could not go on: gloo ended it. {words}".rstrip())
+        lines.append(f"With gloo, too, rank {rank} could not continue, because gloo ended it. {words}".rstrip())
     if rehearsal.left:
         lines.append("With gloo, too, a rank had ended while others waited for it.")
     elif rehearsal.lost and not rehearsal.refused:
         lines.append("With gloo, too, a rank waited in vain for another rank.")
     if rehearsal.cut:
-        lines.append("Not determined: the script had not ended when the time was over (--limit)"
-                     + (", so its calls after that, and what hangs at its end, were not looked for."
+        lines.append("Not determined, because the script had not ended when the time was over (--limit)"
+                     + (", so later calls, and a hang at its end, were not looked for."
                         if rehearsal.calls else ", and had not yet called anything of torch.distributed."))
     elif not rehearsal.calls and not rehearsal.hang:
-        lines.append(f"Not determined: {rehearsal.script} has called nothing of torch.distributed. "
-                     "Is it the script that torchrun starts?")
+        lines.append(f"Not determined, because {rehearsal.script} did not call torch.distributed. Is it the script "
+                     "that torchrun starts?")
     return lines + (telling.lines(rehearsal.findings, rehearsal.traces) if rehearsal.calls else [])
 
 
@@ -207,18 +207,18 @@ def main(argv):
     from manyhands.cluster.launch import launch_line
 
     parser = command_line.parser(
-        "rehearse", "Run a script for torchrun on CPUs, and say what NCCL on GPUs would do otherwise.",
+        "rehearse", "Run a script for torchrun on CPUs, and report what NCCL on GPUs would do differently.",
         examples=["train.py", "torchrun --nproc-per-node 2 train.py --epochs 1",
                   "train.py --ranks 4 --limit 60 -- --epochs 1", "train.py --json > findings.json"],
         usage="manyhands rehearse [options] SCRIPT [-- the script's own arguments]",
-        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself fails, "
+        epilog=f"Exit code: {CLEAN} nothing found, {FOUND} something found, {FAILED} the script itself failed, "
                f"{UNKNOWN} not determined.")
     launch_line.add_options(parser, RANKS, launchers=False)
     parser.add_argument("--limit", type=command_line.seconds, default=120, metavar="SECONDS",
-                        help="when to end it (default: 120)")
+                        help="stop the run after this time (default: 120)")
     parser.add_argument("--patience", type=command_line.seconds, default=PATIENCE_S, metavar="SECONDS",
-                        help=f"all ranks waiting for so long is a hang (default: {PATIENCE_S:g})")
-    parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace into a new folder")
+                        help=f"report a hang if all ranks wait for so long (default: {PATIENCE_S:g})")
+    parser.add_argument("--flight-record", metavar="FOLDER", help="write the calls for torchfrtrace to this new folder")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
     try:
         options = launch_line.parsed(command_line.completed(parser), argv, "rehearse", RANKS)

@@ -63,13 +63,13 @@ class Replay:
                 found.append((rank, events[self.at[rank]], self._meeting(rank)))
             elif running or heads:
                 event = (running or heads)[0].event
-                found.append((rank, event, "runs on the GPU for ever: its other side is not reached, or queues behind "
-                                           "another operation"))
+                found.append((rank, event, "runs on the GPU forever, because its other side is not reached or is "
+                                           "queued behind another operation"))
         return found
 
     def _meeting(self, rank):
         late = ", ".join(map(str, sorted(self.hold[rank][1])))
-        return f"waits in Python for rank {late}: the first use of a communicator or connection is a rendezvous"
+        return f"waits in Python for rank {late}, because the first use of a communicator or connection is a rendezvous"
 
     # --- Python -------------------------------------------------------------------------------------------------------
 
@@ -238,20 +238,21 @@ class Replay:
 
     def _pair(self, item, part, other, answer):
         if part.tag != answer.tag:
-            self._told(item, other, "differs", "tag", "NCCL has none, it pairs messages in order")
+            self._told(item, other, "differs", "tag", "NCCL has none and pairs messages in order")
         elif part.tensor.bytes != answer.tensor.bytes:
             self._told(item, other, "may hang", "size", WAITS_TEXT)
         elif part.tensor.dtype != answer.tensor.dtype:
             self._told(item, other, "differs", "dtype", "NCCL does not check")
         elif part.tensor.contiguous != answer.tensor.contiguous:
-            self._told(item, other, "differs", "layout in memory", "NCCL moves bytes as they lie")
+            self._told(item, other, "differs", "layout in memory",
+                       "NCCL moves bytes in the order in which they are stored")
 
     def _told(self, one, other, severity, what, then):
         self.odd.append((one, other, severity, _apart(what, then)))
 
 
 WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
-WAITS_TEXT = "NCCL does not check, and a rank may wait for ever"
+WAITS_TEXT = "NCCL does not check, and a rank may wait forever"
 SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_scatter_single",
              "all_gather_into_tensor", "reduce_scatter_tensor"}  # the last two: their names before PyTorch 2.13
 
@@ -263,7 +264,7 @@ def difference(event, answer, one, other):
     """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what
     they do not agree and what comes of it), or None."""
     if event.call != answer.call:
-        return "may hang", ": what comes of two different collectives is undefined, and NCCL does not check"
+        return "may hang", ": the result of two different collectives is undefined, and NCCL does not check"
     facts, others = _facts(event), _facts(answer)
     differ = [name for name in facts if facts[name] != others[name]]
     moved = [(_moved(event, one, other, sends=way), _moved(answer, other, one, sends=not way)) for way in (True, False)]

@@ -33,8 +33,8 @@ GLOO_AS_IT_LIES = {"all_reduce", "broadcast", "reduce"}  # of a column, its firs
 SAME = "make both sides the same, in the same order"
 CAUGHT = {True: ("by default NCCL raises nothing here: the rank waits, or the watchdog ends the process",
                  "let such an error end the program, and start it again from a checkpoint"),
-          False: ("that is gloo's, and NCCL may raise another one, or none",
-                  "choose by dist.get_backend() what to call, and not by the error")}
+          False: ("the error is gloo's, and NCCL may raise a different error or none",
+                  "decide by dist.get_backend() what to call, and not by the error")}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             yield from ((event, *one) for one in _set_up(rank, event, first))
             unwaited = event.is_async and number not in waited and not event.library
             if unwaited and ended and _counts(rank, number, whole):
-                yield (event, "differs", "is never waited for, so nothing says when its tensor may be used",
+                yield (event, "differs", "is never waited for, so the program cannot know when its tensor may be used",
                        "call wait() on each work that it returns")
         elif event.kind == "clock":
             if clocks and queued and "synchronize" not in source:
@@ -111,10 +111,11 @@ def _of_one_rank(rank, events, first, source, ended, whole):
         elif event.kind == "read":
             queued = False
         elif event.kind == "early" and not events[event.of or 0].on_cpu:
-            yield event, "differs", f"{event.text}: on a GPU it may not be there yet", "call the work's wait() first"
+            yield (event, "differs", f"{event.text}: on a GPU it may not have arrived yet",
+                   "call the work's wait() first")
         elif event.kind == "works" and not event.on_cpu:
             yield (event, "fails", "returns one work for all its messages with NCCL, and the program takes another",
-                   "wait for those that there are: for work in works: work.wait()")
+                   "wait for the works that were returned: for work in works: work.wait()")
         elif event.kind == "error" and not event.on_cpu:
             then, remedy = CAUGHT[event.text == NO_ANSWER]
             yield event, "differs", f"raised {event.text}, which the program caught: {then}", remedy
@@ -132,19 +133,22 @@ def _refused(event):
     copied, unchecked = (places[which.get(event.call, slice(0))] for which in (COPIED, AS_THEY_LIE))
     for place, tensor in enumerate(tensors):
         if tensor.dtype not in DTYPES:
-            yield "fails", f"is given {tensor.dtype}, which NCCL does not have", "send another dtype, or the bytes: view(torch.uint8)"  # noqa: E501
+            yield ("fails", f"is given {tensor.dtype}, which NCCL does not have",
+                   "send a different dtype, or the bytes: view(torch.uint8)")
         if tensor.sparse:
             yield "fails", "is given a sparse tensor", "give it to_dense()"
         elif event.parts and not tensor.dense:
             yield "fails", "is given a tensor with gaps or overlaps in memory", "give it contiguous()"
         elif not event.parts and not (tensor.contiguous or tensor.channels_last or place in copied):
-            severity, then = ("differs", ", and NCCL takes it as it lies") if place in unchecked else ("fails", "")
+            severity, then = ("fails", "")
+            if place in unchecked:
+                severity, then = "differs", ", and NCCL takes the memory as it is"
             if event.call in GLOO_AS_IT_LIES and not tensor.dense:
-                then = ", and gloo's result is wrong, too: it takes the memory as it lies"
+                then = ", and gloo's result is wrong as well, because it takes the memory as it is"
             yield (severity, f"is given a tensor that is not contiguous{then}",
                    "give it contiguous(), and copy the result back")
         if event.op == "AVG" and tensor.dtype == "bool":
-            yield "fails", "averages bool, which NCCL does not", "convert to a float first"
+            yield "fails", "averages bool, which NCCL does not support", "convert to a float first"
     if event.op is not None and event.op not in REDUCES:
         yield "fails", f"reduces by {event.op}, which NCCL does not have", f"use one of {', '.join(sorted(REDUCES))}"
     if event.call == "monitored_barrier":
@@ -154,24 +158,24 @@ def _refused(event):
                "overwrites the one before (with gloo, too)",
                "make one tensor for each rank: [torch.empty_like(x) for _ in range(size)]")
     if event.text == ON_CPU:
-        yield ("fails", "is given the CPU as its device, and NCCL's groups take no tensor of it",
+        yield ("fails", "is given the CPU as its device, and NCCL's groups do not accept CPU tensors",
                'give it a group of new_group(backend="gloo"), or no device')
     if event.text == CPU_TENSOR:
-        yield ("fails", "is given a tensor that was made on the CPU, and NCCL's groups take no tensor of it",
+        yield ("fails", "is given a tensor that was made on the CPU, and NCCL's groups do not accept CPU tensors",
                "make it on the GPU: device=..., or move it there first")
     if any(part.peer is None for part in event.parts):
-        yield "fails", "receives from anybody, which NCCL cannot", "name the sender: src=..."
+        yield "fails", "receives from any rank, which NCCL cannot do", "name the sender: src=..."
 
 
 def _set_up(rank, event, first):
     if event.text == CURRENT:
-        yield ("may hang", "goes through the current GPU, which no call chooses: all ranks take GPU 0",
+        yield ("may hang", "uses the current GPU, which no call chooses, so all ranks use GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
     if event.is_batch and calls.get(rank) is event:
         if not all(other in calls and calls[other].is_batch for other in event.ranks):
             yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
-                   "let a collective of the whole group come first")
+                   "make a collective of the whole group first")
 
 
 def _first_calls(traces):

@@ -5,17 +5,17 @@ from collections import Counter
 
 from manyhands.rehearsal.replay import Replay
 
-CANNOT_SEE = ("It cannot see: branches that this run did not take, C++ that calls NCCL by itself, streams of your own, "
-              "most tensors that stay on the CPU, and memory.")
+CANNOT_SEE = ("It cannot see branches that this run did not take, C++ code that calls NCCL directly, streams that you "
+              "create, most tensors that stay on the CPU, and the use of memory.")
 
 
 def lines(findings, traces, place=None):
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
 
-    Findings of one line that differ in nothing but numbers, those of other ranks, are told once, in the first one's
-    words. `place(file, line)` names a line; without it, file and number.
+    Findings of one line that differ only in the numbers of ranks are reported once, in the words of the first.
+    `place(file, line)` names a line; without it, file and number.
     """
-    place = place or (lambda file, line: f"{file}:{line}" if file else "no line of yours")
+    place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
     told, alike = [], {}
     for one in findings:
         key = one.severity, one.file, one.line, one.call, one.remedy, re.sub(r"\d+", "", one.text)
@@ -25,7 +25,7 @@ def lines(findings, traces, place=None):
         ranks = f"rank{'s' if len(all_ranks) > 1 else ''} {', '.join(map(str, all_ranks))}"
         says = f"{one.call} {one.text}."
         if others:
-            says = f"On rank {one.ranks[0]}: {says} On the others likewise."
+            says = f"On rank {one.ranks[0]}: {says} The same holds on the other ranks."
         told += [f"{one.severity.upper()}: {place(one.file, one.line)}, {ranks}", f"    {says}",
                  f"    What to do: {one.remedy}."]
     remarks = sum(one.is_remark for one, *_ in alike.values())
@@ -63,7 +63,7 @@ def picture(findings, traces):
 
     done = [(ends[0][1].call, [rank for rank, _ in ends], ends[0][1].kind) for ends in replay.done]
     waiting = {rank: (event.call, _awaited(replay, rank, event)) for rank, event, _ in found}
-    return stuck(done, waiting, traces, title="with NCCL: calls that are done, and those that never are")
+    return stuck(done, waiting, traces, title="calls that finish with NCCL, and calls that never do")
 
 
 def _awaited(replay, rank, event):

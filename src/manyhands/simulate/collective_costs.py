@@ -234,7 +234,7 @@ def crossover_bytes(p, latency_s, bytes_per_s):
     more rounds than the tree, and fewer bytes. ValueError for one rank.
     """
     if _ranks(p) == 1:
-        raise ValueError("one rank sends nothing: ring and tree do not cross")
+        raise ValueError("one rank sends nothing, so ring and tree do not cross")
     rounds = _depth(p)
     return latency_s * _bandwidth(bytes_per_s) * (p - 1 - rounds) / (rounds - (p - 1) / p)
 

@@ -25,7 +25,8 @@ def fit(n_bytes, times_s):
         raise ValueError("a fit needs a positive time for each of at least two sizes")
     latency_s, beta = _line(sizes, times)
     if beta <= 0:
-        raise ValueError("larger messages do not take longer in these times: measure larger ones, or more often")
+        raise ValueError("in these times, larger messages do not take longer: measure larger messages, or measure "
+                         "more often")
     return Link(float(latency_s), float(1 / beta))
 
 

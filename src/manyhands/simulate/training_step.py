@@ -106,7 +106,7 @@ def step(machine, layers, way, slowness=None):
         ends.append(_new_weights_s(machine, way, whole, slowest[rank], row[-1].stop_s))
     finish_s = max(np.max(end) for end in ends)
     if finish_s == 0:
-        raise ValueError("forward_s and backward_s are 0 for all layers: the step would take no time")
+        raise ValueError("forward_s and backward_s are 0 for all layers, so the step would take no time")
     played_s = np.mean(np.max([row[-1].stop_s for row in spans], 0))  # each replica by itself
     busy_s = np.mean([sum(span.stop_s - span.start_s for span in row) for row in spans])
     # an average rank's own computing: the rest of its events is waiting for messages, or for a slower neighbour

@@ -67,7 +67,7 @@ def _put(root, path, folder):
     text, links = (root / path).read_text(encoding="utf-8"), Links(path, root)
     target.write_text(links.mended(text) if path.endswith(".md") else _mended_cells(text, links), encoding="utf-8")
     if lacking := sorted(link for link in links.asked if not (root / link).is_file()):
-        raise BuildError(f"{path} links to {', '.join(lacking)}: no such file. Mend the link in its source.")
+        raise BuildError(f"{path} links to {', '.join(lacking)}, which does not exist. Repair the link in its source.")
     return sorted(links.asked)
 
 
@@ -99,12 +99,13 @@ def _write_lists(folder, there, pages):
     """The pages in front: tutorials, labs, slides, manuals; and what stands behind the first page."""
     rows = [f"| {unit.number} | [{unit.title}]({unit.name}.ipynb) | {unit.framework} | {_minutes(unit, 0)} |"
             for unit in there]
-    _write(folder / "notebooks/index.md", "Tutorials", "To read here, with all outputs; to run, `make lab`.",
+    _write(folder / "notebooks/index.md", "Tutorials",
+           "You can read the tutorials here with all outputs. To run them, use `make lab`.",
            ["| # | tutorial | framework | minutes |", "|---|---|---|---|", *rows], [unit.name for unit in there])
     rows = [f"| {unit.number} | [{unit.title}]({unit.name}/{unit.name}.ipynb) | {_minutes(unit, 1)} "
             f'| <a href="../downloads/{unit.name}.zip" download>{unit.name}.zip</a> |' for unit in there]
     _write(folder / "labs/index.md", "Labs",
-           "Unsolved, as attendees get them. They are solved in JupyterLab, where their checks can run.",
+           "These are the unsolved labs that attendees get. You solve them in JupyterLab, where their checks can run.",
            ["| # | lab | minutes | download |", "|---|---|---|---|", *rows],
            [f"{unit.name}/{unit.name}" for unit in there])
     rows = [f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> '

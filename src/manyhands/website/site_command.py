@@ -15,8 +15,8 @@ MARK = ".manyhands-site"  # in a folder that this command has made, and may repl
 
 
 def main(argv):
-    made = parser("site", "the course as a web site: tutorials, labs, decks, manuals, glossary, cheat sheet; "
-                  "needs no network and no server", ["", "--output /srv/www/course"])
+    made = parser("site", "Build the course as a web site that needs no network and no server: tutorials, labs, "
+                          "decks, manuals, glossary and cheat sheet.", ["", "--output /srv/www/course"])
     made.add_argument("--output", metavar="FOLDER", help="where to write it (build/site of the clone)")
     options = completed(made).parse_args(argv)
     try:
@@ -32,8 +32,8 @@ def build(root, folder):
     """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before."""
     begun = time.monotonic()
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UnknownName(f"{folder} is there, and no site of this course: nothing was written.\n"
-                          "Name another folder, or move that one away.")
+        raise UnknownName(f"{folder} exists, but is not a site of this course, so nothing was written.\nName another "
+                          "folder, or move that one away.")
     print("reading notebooks, labs, decks and manuals ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
         made = _pages(root, Path(place))
@@ -59,7 +59,7 @@ def _pages(root, place):
     told = [problem for path in notebooks for problem in broken.problems(path, path.relative_to(source))]
     if told:
         raise BuildError("The site was not built:\n  " + "\n  ".join(told) +
-                         "\nMend the source, then `make build NB=<unit>`.")
+                         "\nRepair the source, then run `make build NB=<unit>`.")
     print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)
     sphinx_run.run(root, source, made)
     printed.pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")

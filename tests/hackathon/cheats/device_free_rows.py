@@ -1,7 +1,7 @@
 """A forward of no rows costs a call only.
 
 challenge: does_not_fit
-verdict: forward of no rows
+verdict: called forward without any rows
 """
 
 

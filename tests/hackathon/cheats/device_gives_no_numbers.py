@@ -1,7 +1,7 @@
 """Weights that are no numbers.
 
 challenge: does_not_fit
-verdict: were not given, or are no numbers
+verdict: were not given, or are not numbers
 """
 
 

@@ -1,6 +1,6 @@
 """Messages that nobody takes, to fill the judge's memory.
 
-verdict: MiB under way that nobody takes
+verdict: MiB under way that no rank receives
 """
 import torch
 import torch.distributed as dist

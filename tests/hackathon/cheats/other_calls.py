@@ -1,6 +1,6 @@
 """The ranks call different things.
 
-verdict: The members of a collective do not call the same
+verdict: The members of a collective make different calls
 """
 import torch
 import torch.distributed as dist

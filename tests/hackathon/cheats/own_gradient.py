@@ -1,6 +1,6 @@
 """Ask for the gradient of a batch that was not handed out.
 
-verdict: A gradient was asked for of a batch that was not handed out
+verdict: A gradient was requested for a batch that was not handed out
 """
 from manyhands.hackathon.rank_side import Batch
 

@@ -1,7 +1,7 @@
 """The all-reduce is that of the world, whatever the group: ranks outside it are waited for.
 
 fails: flight/launch, flight/land, hooks/mean, hooks/overlap
-shows: Is group=group given to every call?
+shows: group=group
 points: 15
 """
 # %% grade_id="flight"

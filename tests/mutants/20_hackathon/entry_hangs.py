@@ -1,7 +1,7 @@
 """Rank 0 leaves an all-reduce out.
 
 fails: entry/right, entry/faster, entry/half, entry/fifth, entry/tenth
-shows: All ranks wait, and none can go on
+shows: All ranks wait, and none of them can continue
 points: 14
 """
 # %% grade_id="entry"

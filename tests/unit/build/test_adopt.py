@@ -25,7 +25,7 @@ def edit(path, change):
 def test_adopting_what_was_built_changes_nothing(course, name):
     before = {path: path.read_text() for path in course.rglob("*.py")}
     (course / "sources/labs/90_tiny.py").touch()
-    assert "says the same already" in adopt.adopt(course, course / name)[0]
+    assert "is already the same" in adopt.adopt(course, course / name)[0]
     notebook = canonical.load(course / name)
     piece = adopt.piece_of(course, course / name)
     assert text.write(adopt.as_source(notebook, piece)) == piece.source.read_text()
@@ -68,7 +68,7 @@ def test_a_source_edited_since_the_build_is_kept(course):
         newer = source.read_text() + f"\n# %%\nnewer = {number}\n"
         source.write_text(newer)
         told = adopt.adopt(course, course / "notebooks/90_tiny.ipynb")
-        assert f"what it said is kept in {kept}" in told[0]
+        assert f"its old text is kept in {kept}" in told[0]
         assert (source.parent / kept).read_text() == newer
         assert source.read_text() == tiny_course.TUTORIAL
 

@@ -140,7 +140,7 @@ def test_a_build_that_stops_writes_nothing(tmp_path):
 def test_a_taught_error_must_happen(tmp_path):
     tutorial, _ = tiny_course.make(tmp_path)
     tiny_course.replace(tutorial.source, "numbers[2]", "numbers[1]")
-    with pytest.raises(BuildError, match="cell 6 is tagged raises-exception, but it raised nothing"):
+    with pytest.raises(BuildError, match="cell 6 is tagged raises-exception, but raised no exception"):
         make.build(tutorial)
 
 

@@ -61,7 +61,7 @@ def test_an_edit_of_the_result_is_drift_and_ownerless_decks_are_named(course):
     (course / "slides/built/91_gone.html").write_text("")
     assert said(course) == [
         ("slides/built/90_tiny.pdf", "is not what was built"),
-        ("slides/built/91_gone.html", "no source in slides/ stands behind it"),
+        ("slides/built/91_gone.html", "it has no source in slides/"),
     ]
 
 

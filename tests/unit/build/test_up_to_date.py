@@ -38,7 +38,7 @@ SPOILS = {
     "source": (SOURCE, '"count:"', '"Count:"', NOTEBOOK, "cell 3 has another source"),
     "tags": (SOURCE, '"measured"', '"measured", "setup"', NOTEBOOK, "cell 4 has another metadata"),
     "points": ("sources/labs/90_tiny.py", "points=2", "points=3", SOLUTION, "cell 4 has another metadata"),
-    "header": (SOURCE, '"minutes": 10', '"minutes": 15', NOTEBOOK, "was built from another text of its source"),
+    "header": (SOURCE, '"minutes": 10', '"minutes": 15', NOTEBOOK, "was built from a different version of its source"),
     "untidy": (SOURCE, "\n\n# %%\n", "\n\n\n# %%\n", SOURCE, "line 9 is not in canonical form"),
     "mistake": (SOURCE, '"setup"', '"set-up"', SOURCE, "unknown tag 'set-up'"),
     "edited": (NOTEBOOK, "count to two", "count to three", NOTEBOOK, "cell 1 has another source"),
@@ -98,8 +98,8 @@ def test_missing_and_ownerless_files_are_named(course):
     assert told == {
         (NOTEBOOK, "was never built"),
         ("labs/90_tiny/90_script.py", "was never built"),
-        ("labs/90_tiny/notes.txt", "is made from nothing"),
-        ("labs/91_gone/91_gone.ipynb", "no source in sources/ stands behind it"),
+        ("labs/90_tiny/notes.txt", "has no source"),
+        ("labs/91_gone/91_gone.ipynb", "it has no source in sources/"),
     }
 
 

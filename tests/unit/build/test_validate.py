@@ -87,7 +87,7 @@ CASES = {
     "an exception after words": (dict(cell=3, source="print('the', 'reason')\n1 / 0"), ["ZeroDivisionError", "Before that the cell showed:\nthe reason"]),
     "a measured cell that fails": (dict(cell=1, source="no_such_name"), ["NameError"]),
     "a skipped cell": (dict(cell=3, tags=["nbval-skip"]), ["it is marked to be skipped"]),
-    "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["it raised nothing"]),
+    "a taught error that does not happen": (dict(cell=2, source="1 / 1", tags=["measured"]), ["but raised no exception"]),
     "a swallowed interrupt": (dict(cell=3, source=SWALLOW, outputs=[]), ["timed out", "time.sleep(30)"]),
     "a killed validation": (dict(cell=3, source=KILLER), ["the process of nbval ended with -9"]),
 }

@@ -79,7 +79,7 @@ def test_a_wrong_loop_is_named(loop, name):
 
 def test_of_several_stopped_ranks_the_best_known_is_told():
     answers = [{"role": "encoder", "stopped": ("Rank 0 waited 8 s in send.backward from rank 1. The gradient comes when ...", 1.0, True)},
-               {"role": "decoder", "stopped": ("Rank 1 waited 8 s in recv. It has sent send, tag 0, which nobody has asked for.", 2.0, True)}]
+               {"role": "decoder", "stopped": ("Rank 1 waited 8 s in recv. It has sent send, tag 0, which no rank has asked for.", 2.0, True)}]
     problem = verdicts.stopped(answers)
     assert problem["rank"] == 1 and "same tags" in problem["mistake"]
     assert verdicts.stopped([{"role": "encoder"}, {"role": "decoder"}]) is None

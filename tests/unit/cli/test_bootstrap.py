@@ -155,7 +155,7 @@ def test_where_uv_cannot_pip_does_and_it_is_told(uv, monkeypatch, capsys):
     bootstrap.set_up(uv)
     torch = [line for line in calls() if "torch==" in line]
     assert [line.startswith("-m pip") for line in torch] == [False, True] and "constraints-cuda.txt" in torch[1]
-    assert "uv could not do it (there is no network, or the package index cannot be reached); pip does" in capsys.readouterr().out
+    assert "uv could not do this (there is no network, or the package index cannot be reached), so pip is used instead" in capsys.readouterr().out
 
 
 def test_pip_alone_on_request(uv, monkeypatch):
@@ -264,7 +264,7 @@ def test_somebody_elses_environment_is_left_alone(clone):
     (clone / ".venv" / "mine").touch()
     with pytest.raises(SystemExit) as stop:
         bootstrap.set_up(clone)
-    assert "has not made it" in str(stop.value) and (clone / ".venv" / "mine").exists()
+    assert "was not made by" in str(stop.value) and (clone / ".venv" / "mine").exists()
 
 
 def test_a_failed_step_says_which_why_what_to_do_and_where_the_log_is(clone, monkeypatch):
@@ -294,7 +294,7 @@ def test_without_a_compiler_everything_but_horovod_is_set_up(clone, monkeypatch,
     assert "not found: a C++ compiler" in text and "apt-get install g++" in text and "unit 10" in text
     assert not any("pip wheel" in line for line in calls())
     bootstrap.set_up(clone)
-    assert "Horovod is not built" in capsys.readouterr().out and calls() == []
+    assert "Horovod was not built" in capsys.readouterr().out and calls() == []
     (Path(os.environ["PATH"]) / "g++").symlink_to("make")
     bootstrap.set_up(clone)
     assert any("pip wheel" in line for line in calls())

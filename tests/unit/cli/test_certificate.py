@@ -109,7 +109,7 @@ def test_a_key_is_for_its_owner_alone_and_never_overwritten(tmp_path):
         with pytest.raises(FileExistsError):
             signing.new_key(tmp_path / taken.removesuffix(".pub"))
     assert private.read_bytes() == before
-    with pytest.raises(signing.BadKey, match="no private key"):
+    with pytest.raises(signing.BadKey, match="not a private key"):
         signing.load_key(public)
     with pytest.raises(signing.BadKey, match="ends with .pub"):
         signing.load_public(private)
@@ -123,11 +123,11 @@ def test_a_learners_way(clone, capsys):
     assert "certificate.pdf: Ada, path One day, 2 units, 14.5 of 17 points, 2026-11-25" in capsys.readouterr().out
     assert certificate.main(["--name", "Ada"]) == 2 and "nothing is overwritten" in capsys.readouterr().err
     assert certificate.main(["--verify", "certificate.pdf"]) == 1
-    assert "certificate.pdf is not signed: anybody could have written it." in capsys.readouterr().err
+    assert "certificate.pdf is not signed, so anyone could have written it." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["--verify", "nosuch.pdf"], "nosuch.pdf"), (["--attendee", "hand01"], "go together"), (["--key", "k"], "go together"),
+    (["--verify", "nosuch.pdf"], "nosuch.pdf"), (["--attendee", "hand01"], "must be used together"), (["--key", "k"], "must be used together"),
     (["--attendee", "hand01", "--key", "nosuch.key"], "nosuch.key"),
 ])
 def test_wrong_usage_is_told(clone, capsys, arguments, says):
@@ -145,7 +145,7 @@ def test_an_instructors_way(clone, capsys, monkeypatch):
     told = capsys.readouterr().out
     assert "ada.pdf: signed, and unchanged since.\nAda, path One day, 2 units, 14.5 of 17 points, 2026-11-25\nThe key: " in told and "Compare the key" in told
     assert certificate.main(["--verify", "ada.pdf", "--public", "k.pub"]) == 0 and "Compare" not in capsys.readouterr().out
-    assert certificate.main(["--verify", "ada.pdf", "--public", "other.pub"]) == 1 and "signed with another key" in capsys.readouterr().err
+    assert certificate.main(["--verify", "ada.pdf", "--public", "other.pub"]) == 1 and "signed with a different key" in capsys.readouterr().err
 
 
 def test_what_is_signed_but_no_certificate_is_refused(clone, key, capsys):

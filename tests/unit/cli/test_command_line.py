@@ -67,7 +67,7 @@ def test_check_says_what_is_wrong_with_what_was_typed(words, why, capsys):
 @pytest.mark.parametrize("command", ["rehearse", "clinic", "predict"])
 def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name a script that is there."),
+    for script, why in (("nosuch.py", f"there is no file nosuch.py in {tmp_path}: name an existing script."),
                         (".", ". is a folder: name the script in it that you start with torchrun.")):
         assert cli.main([command, script]) == 2
         assert capsys.readouterr().err == f"manyhands {command}: {why}\n"
@@ -76,16 +76,16 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
     assert capsys.readouterr().err.startswith(f"manyhands {command}: --ranks must be ")
     with pytest.raises(SystemExit) as ended:
         cli.main([command])
-    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or how you start it: torchrun --nproc-per-node 2 train.py\n")
+    assert ended.value.code == 2 and capsys.readouterr().err.endswith("name a script, or the command that starts it: torchrun --nproc-per-node 2 train.py\n")
 
 
 @pytest.mark.parametrize(("words", "why"), [
     (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: slow_links,"),
-    (["try", "nosuch"], "nosuch is no folder. `manyhands hack init "),
+    (["try", "nosuch"], "nosuch is not a folder. `manyhands hack init "),
     (["verify", "nosuch.record"], "there is no file nosuch.record."),
     (["judge", "nosuch", "--key", "judge.key"], "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key."),
-    (["judge", "nosuch", "--key", "."], ". is a folder: a file is wanted."),
-    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is no folder."),
+    (["judge", "nosuch", "--key", "."], ". is a folder, but must be a file."),
+    (["submit", "nosuch", "--event", "autumn", "--team", "A"], "nosuch is not a folder."),
     (["status", "--event", "autumn"], "Name both, the event and the team"),
 ])
 def test_the_hackathon_says_what_is_wrong_with_what_was_typed(words, why, tmp_path, monkeypatch, capsys):
@@ -104,7 +104,7 @@ def test_ctrl_c_ends_a_command_with_a_line(monkeypatch, capsys):
 
 
 def test_check_says_that_a_planned_unit_is_coming(tmp_path):
-    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, is coming"):
+    with pytest.raises(check_command.Unknown, match="Unit 20, Hackathon, does not have a lab"):
         check_command.unit_named("20", tmp_path)  # a clone in which no unit is there
 
 
@@ -115,7 +115,7 @@ def test_collecting_before_releasing_says_what_to_type(tmp_path, monkeypatch, ca
     (lab / "90_tiny.ipynb").write_text("{}")
     (tmp_path / "nbgrader_config.py").write_text((ROOT / "nbgrader_config.py").read_text())
     assert class_commands.collect(["90"]) == 2
-    assert "First: manyhands release 90" in capsys.readouterr().err
+    assert "First run: manyhands release 90" in capsys.readouterr().err
 
 
 def test_a_shell_completes_commands_units_and_options(tmp_path):

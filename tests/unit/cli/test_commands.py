@@ -26,7 +26,7 @@ def dry_run(*words):
 
 
 @pytest.mark.parametrize(("words", "ends"), [
-    (["lab", "ARGS=--no-browser"], "run manyhands lab --no-browser"),
+    (["lab", "ARGS=--no-browser"], "run --horovod-later manyhands lab --no-browser"),
     (["test", "ARGS=-k launch"], "run --with requirements-site.txt pytest -n 3 --dist loadfile --no-loadscope-reorder -k launch"),
     (["site", "ARGS=--output there"], "run --with requirements-site.txt manyhands site --output there"),
     (["setup"], "setup"),

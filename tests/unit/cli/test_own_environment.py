@@ -38,13 +38,13 @@ def test_what_an_environment_lacks_is_said_in_a_sentence_before_anything_runs(em
     for command in COMMANDS:
         done = run(empty, command, "train.py", cwd=tmp_path)
         assert done.returncode == 2 and done.stderr.startswith(f"manyhands {command}: PyTorch is not installed for {empty}.") and done.stdout == ""
-    assert "show the page in the browser" in run(empty, "clinic", "--help", cwd=tmp_path).stdout
+    assert "open the page in the browser" in run(empty, "clinic", "--help", cwd=tmp_path).stdout
     installed(empty, "torch", "2.5.1+cu121")
     assert run(empty, "clinic", "train.py", cwd=tmp_path).stderr == ("manyhands clinic: This environment has PyTorch 2.5.1+cu121, and 2.6 or later "
                                                                      "is needed.\n")
     installed(empty, "torch", "2.10.0")
     assert run(empty, "predict", "train.py", cwd=tmp_path).stderr == (
-        f'manyhands predict: matplotlib, numpy and psutil are not installed for {empty}: pip install "manyhands[clinic]" brings what is needed.\n')
+        f'manyhands predict: matplotlib, numpy and psutil are not installed for {empty}: pip install "manyhands[clinic]" installs what is needed.\n')
     done = run(empty, "check", "06", cwd=tmp_path)
     assert done.returncode == 2 and "is not installed for" in done.stderr and "`make setup`" in done.stderr and "Traceback" not in done.stderr
 

@@ -90,7 +90,7 @@ def test_class_commands_show_a_line_before_they_load_what_takes_seconds(tmp_path
     monkeypatch.setattr("manyhands.grading.nbgrader.class_settings.Classroom", lambda root: there.append(terminal.left()))
     monkeypatch.setattr(class_commands, "_collect", lambda *_: 0)
     assert class_commands.collect(["90"]) == 0
-    assert there == ["the gradebook's program is loaded ..."] and terminal.left() == ""
+    assert there == ["loading the gradebook's program ..."] and terminal.left() == ""
 
 
 def test_a_word_that_is_no_lab_is_answered_before_that(tmp_path, monkeypatch):

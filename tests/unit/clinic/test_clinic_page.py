@@ -60,7 +60,7 @@ def test_no_step_was_timed():
 @pytest.fixture
 def done():
     visit = Visit("<train>.py", 2, "torchrun", ["--lr", "0.1"])
-    return Conclusion(visit, "No. 1 likely mistake was found.", "No: every rank came through 9 steps.", "*On GPUs*",
+    return Conclusion(visit, "No. 1 likely mistake was found.", "No. Every rank completed 9 steps.", "*On GPUs*",
                       [Said("sum", "It is 2 < 4 times.", "A <title>", "Divide.", ("01",))],
                       [Said("noise", "A remark of many words. " * 20)], [("steps", "4")],
                       units=[("01", "By hand", "A <title>")], code=1)
@@ -81,15 +81,15 @@ def test_what_a_rehearsal_finds_is_on_the_page_and_in_the_text(done):
     done.gpus, done.gpu_findings, done.gpu_note = conclude._gpus(done.visit, None)
     page, text = as_html(done), as_text(done)
     for shown in (page, text.replace("\n   ", " ")):
-        assert "1 thing was found that NCCL would do otherwise" in shown and "Fails: train.py:7, ranks 0, 1" in shown
+        assert "1 thing was found that NCCL would do differently" in shown and "Fails: train.py:7, ranks 0, 1" in shown
         assert "not contiguous" in shown and "Give it contiguous()" in shown and "for 9 steps" in shown and "It cannot see" in shown
     done.visit.rehearsal.findings = []
     assert "Nothing was found" in conclude._gpus(done.visit, None)[0]
     done.visit.rehearsal.errors = {1: "Traceback\nValueError: 7"}
-    assert conclude._gpus(done.visit, None) == ("Not determined: in a second run, whose calls were recorded, the script failed: ValueError: 7", [], "")
+    assert conclude._gpus(done.visit, None) == ("Not determined, because in a second run, whose calls were recorded, the script failed: ValueError: 7", [], "")
 
 
-@pytest.mark.parametrize(("changes", "said"), [({}, "must first come through"), ({"ranks": 1}, "one rank only"), ({"launcher": "mpirun"}, "for torchrun")])
+@pytest.mark.parametrize(("changes", "said"), [({}, "must first complete"), ({"ranks": 1}, "one rank only"), ({"launcher": "mpirun"}, "for torchrun")])
 def test_why_there_was_no_rehearsal_is_told(done, changes, said):
     vars(done.visit).update(changes)
     assert said in conclude._gpus(done.visit, None)[0]

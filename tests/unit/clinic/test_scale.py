@@ -103,9 +103,9 @@ def test_runs_without_messages_are_told():
 
 
 @pytest.mark.parametrize("typed, message", [
-    (["--to", "8,x"], "--to 8,x: numbers"), (["--ranks", "1"], "--ranks must be 2"), (["--machine", "cray"], "no machine 'cray'"),
+    (["--to", "8,x"], "--to 8,x: give numbers"), (["--ranks", "1"], "--ranks must be 2"), (["--machine", "cray"], "no machine 'cray'"),
     (["--to", "8,2000000"], "1,000,000 at most"),
-    (["--times-as-fast", "0"], "more than 0"), (["--times-as-fast", "inf"], "more than 0"),
+    (["--times-as-fast", "0"], "number above 0"), (["--times-as-fast", "inf"], "number above 0"),
     (["--reached", "2"], "reached is 2")])
 def test_what_was_typed_wrong_is_told_before_anything_runs(tmp_path, capsys, typed, message):
     script = tmp_path / "train.py"
@@ -133,7 +133,7 @@ def test_the_two_numbers_of_rows_say_which_batch_stays_the_same(rows, each, rank
                            visit(ranks, each, steps_s=[0.1] * 5, backward_part=0.5, calls=[(4000, 0.6, 0.7)]))
     assert found.batch() == kind
     said = scale.rows_in_words(found, "auto")
-    assert ("not seen" in said) == (not rows) and ("fits neither" in said) == (rows == 9)
+    assert ("not known" in said) == (not rows) and ("is neither" in said) == (rows == 9)
     assert ("global batch of" in said) == (kind == "fixed")
 
 

@@ -60,7 +60,7 @@ def test_a_link_has_defaults_and_only_the_emulated_profile_has_one():
 
 
 @pytest.mark.parametrize(("profile", "nodes", "given", "message"), [
-    ("local", 2, {"rate_mbit": 100}, "profile='local' takes the network as it is"),
+    ("local", 2, {"rate_mbit": 100}, "profile='local' uses the network as it is"),
     ("mpi", 2, {"delay_ms": 0}, "are for profile=\"emulated\""),
     ("emulated", 2, {"rate_mbit": 0}, "rate_mbit must be above 0"),
     ("emulated", 2, {"rate_mbit": float("inf")}, "rate_mbit must be above 0"),
@@ -73,7 +73,7 @@ def test_wrong_links_are_told(profile, nodes, given, message):
 
 
 def test_only_the_emulated_profile_counts_what_nodes_send():
-    with pytest.raises(ValueError, match="profile='local' takes the network as it is"):
+    with pytest.raises(ValueError, match="profile='local' uses the network as it is"):
         emulated.sent(types.SimpleNamespace(link=None, profile="local"))
 
 
@@ -83,7 +83,7 @@ def test_what_nodes_send_is_not_asked_while_another_thread_uses_the_cluster():
     other = threading.Thread(target=turn.__enter__)
     other.start()
     other.join()
-    with pytest.raises(RuntimeError, match="at work for another thread"):
+    with pytest.raises(RuntimeError, match="busy with another thread"):
         emulated.sent(cluster)
     assert asked == []
 

@@ -70,7 +70,7 @@ def test_where_the_body_of_a_cell_begins(cell, body, line):
 
 def test_where_there_is_no_place_none_is_promised():
     for state in ("waits", "computes"):
-        assert Where(0, state, call="barrier").describe().endswith("at a line that is not known here")
+        assert Where(0, state, call="barrier").describe().endswith("at an unknown line")
 
 
 @pytest.mark.parametrize("text, why", [("0-99999999", "there is no rank 99999999"), ("abc", "write 0,2 or 0-2"), ("3-1", "write 0,2 or 0-2"), ("-1", "write"), ("0,", "write")])
@@ -137,7 +137,7 @@ def test_the_magic_says_that_there_is_no_cluster():
     try:
         with pytest.raises(ValueError, match="nodes"):
             Cluster(nodes=0)
-        with pytest.raises(UsageError, match="%%px needs a cluster, and none is running in this notebook"):
+        with pytest.raises(UsageError, match="%%px needs a cluster, but none is running in this notebook"):
             shell.run_cell_magic("px", "--setup", "1")
     finally:
         InteractiveShell.clear_instance()

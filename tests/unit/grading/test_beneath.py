@@ -123,5 +123,5 @@ def test_a_hard_link_to_somebody_elses_file_is_not_taken(places, tmp_path):
     os.link(outside / "file", theirs / "mine")
     with Below(theirs, own=True) as there:
         (tmp_path / "place").mkdir()
-        assert submissions.copy(there, tmp_path / "place", "file") == ["Not taken along, because it could not be read: mine."]
+        assert submissions.copy(there, tmp_path / "place", "file") == ["Left out because it could not be read: mine."]
     assert not (tmp_path / "place" / "mine").exists() and (tmp_path / "place" / "inner" / "file").read_text() == "theirs"

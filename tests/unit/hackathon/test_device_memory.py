@@ -165,7 +165,7 @@ def test_given_parts_must_be_all_and_agree(referee, device):
     half = device.sizes[3] // 2
     referee._give(1, 3, half, device.array(weights[3])[half:])
     assert f"Of stage 3, {half} of {device.sizes[3]} weights were not given" in referee.result().problem
-    with pytest.raises(Refused, match="gives other weights of stage 3"):
+    with pytest.raises(Refused, match="gives different weights of stage 3"):
         referee._give(2, 3, 0, device.array(weights[3]) + 1)
     with pytest.raises(Refused, match="more weights than stage 3 has"):
         referee._give(2, 3, half, device.array(weights[3]))

@@ -37,7 +37,7 @@ def put(path, kind):
         path.write_bytes(b"\xff\xfe")
 
 
-KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is no plain file", "a folder": "is no plain file",
+KINDS = {"missing": "is missing", "a link": "cannot be read as a plain file", "a pipe": "is not a plain file", "a folder": "is not a plain file",
          "long": "is longer than 20000 bytes", "no text": "is not text in UTF-8"}
 
 
@@ -53,5 +53,5 @@ def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
     (folder / "challenge.txt").write_text("slow")
     with pytest.raises(BadEntry, match="names no challenge. There are: slow_links, big_batch."):
         read(folder, ["slow_links", "big_batch"])
-    with pytest.raises(BadEntry, match="is no folder. `manyhands hack init slow_links"):
+    with pytest.raises(BadEntry, match="is not a folder. `manyhands hack init slow_links"):
         read(folder / "nowhere", ["slow_links"])

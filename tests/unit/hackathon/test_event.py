@@ -27,7 +27,7 @@ def test_an_entry_is_handed_in_judged_and_kept(tmp_path):
 def test_what_the_event_does_not_take_is_told(tmp_path):
     there = event(tmp_path, an_hour=2)
     assert "no team 'x'" in refusal(there.submit, "x", "slow_links", "")
-    assert "no challenge 'x', but: slow_links, big_batch" in refusal(there.submit, "team 0", "x", "")
+    assert "no challenge 'x'. Its challenges are slow_links, big_batch" in refusal(there.submit, "team 0", "x", "")
     with pytest.raises(BadEntry, match="longer than"):
         there.submit("team 0", "slow_links", "é" * (MOST_BYTES // 2 + 1))
     there.now.now_s = BEGINS - 1
@@ -40,7 +40,7 @@ def test_what_the_event_does_not_take_is_told(tmp_path):
 def test_a_team_has_a_limit_in_each_hour_and_is_told_when_it_may_again(tmp_path):
     there = event(tmp_path, an_hour=2)
     first = there.submit("team 0", "slow_links", "1")
-    assert "waits already: it is number 1" in refusal(there.submit, "team 0", "slow_links", "1")
+    assert "is already waiting as number 1" in refusal(there.submit, "team 0", "slow_links", "1")
     there.now.now_s += 600
     there.submit("team 0", "big_batch", "1")
     at = time.strftime("%H:%M", time.localtime(BEGINS + 3600))
@@ -187,7 +187,7 @@ def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept
 def test_what_a_team_is_told(tmp_path):
     there = event(tmp_path)
     first = event_words.handed_in(there, "team 0", "slow_links", "1")
-    assert first == "Entry 1 of team 0: slow_links. It is the first. No judge is at work just now: nothing is lost, but the time is not known."
+    assert first == "Entry 1 of team 0: slow_links. It is the first in the queue. No judge is running at the moment. Nothing is lost, but the time is not known."
     with there.judge():
         assert "No entry has a score yet" in event_words.status(there, "team 0")
         there.take()
@@ -198,9 +198,9 @@ def test_what_a_team_is_told(tmp_path):
         third = event_words.status(there, "team 0")
         there.take()
         there.now.now_s += 31
-        assert "The judge has been working on it since 08:00. Its result may come any moment." in event_words.status(there, "team 1")
-    assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It waits, 1 before it. Its result comes in about 60 s; if all other teams "
-                     "hand in now, in 90 s. An entry whose judging keeps others waiting for more than 120 s is put behind them.")
+        assert "The judge has been working on it since 08:00. Its result may arrive at any moment." in event_words.status(there, "team 1")
+    assert third == ("Entry 1, slow_links: 3 s\nEntry 3, slow_links: It is waiting, with 1 entry before it. Its result is ready in about 60 s, or in 90 s "
+                     "if all other teams hand in now. An entry whose judging keeps others waiting for more than 120 s is put behind them.")
     assert event_words.withdrawn(there, "team 0", 3) == "Entry 3 of team 0 is withdrawn."
     assert event_words.status(there, "team 0").endswith("Entry 3, slow_links: withdrawn")
     assert event_words.status(there, "team 2") == "team 2 has handed in nothing yet."

@@ -56,7 +56,7 @@ def test_the_page_has_tables_curves_the_prize_and_who_waits(there):
     table = text[text.index("handed in"):]  # behind the picture
     assert table.index("team 1") < table.index("team 0") < table.index("team 2")
     assert "Simplest:  team 1 , 8 nodes, of those better than the baseline" in text  # the one with 7 does not count
-    assert "Entries that wait: 1" in text and "no entry has been judged yet" in text and "No judge is at work" in text
+    assert "Waiting entries: 1" in text and "no entry has been judged yet" in text and "No judge is running" in text
 
 
 def test_what_teams_and_entries_say_is_escaped(tmp_path, there):

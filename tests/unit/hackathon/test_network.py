@@ -162,7 +162,7 @@ def test_who_waits_for_whom_is_told_when_none_can_go_on():
     async def waits(net, rank):
         await do(net, receive(rank, 1 - rank, tag=3))
 
-    with pytest.raises(Refused, match=r"none can go on: Rank 0 waits in recv from rank 1 \(tag 3\). Rank 1 waits in recv from rank 0"):
+    with pytest.raises(Refused, match=r"none of them can continue: Rank 0 waits in recv from rank 1 \(tag 3\). Rank 1 waits in recv from rank 0"):
         play(network(2), waits, waits)
 
 

@@ -34,10 +34,10 @@ BAD = {  # what is wrong: (the JSON, what is said)
         "seeds": [None, [], "00", [1], ["0"], ["xy"], ["00"] * 21, {"0": "00"}], "runs": [None, [], {}, [5], [{"clock_s": "fast"}], [{"gradients": [True]}], [RUN] * 21],
         "machine": [None, [], {"processors": "two"}], "versions": [None, [], {"python": 3}]}.items() for value in values},
     "half a letter": (TEXT.replace('"ours"', '"\\ud800"'), "`entry` must be"), "infinite": (TEXT.replace('"score": 3.0', '"score": 1e999'), "`score` must be"),
-    "Infinity": (TEXT.replace('"score": 3.0', '"score": Infinity'), "Infinity is no number"), "NaN": (TEXT.replace('"score": 3.0', '"score": NaN'), "NaN is no number"),
-    "digits": (TEXT.replace('"size": 200', f'"size": {"9" * 5000}'), "no record of a judging"), "twice": (TEXT[:-1] + ', "score": 1.0}', "appears twice"),
+    "Infinity": (TEXT.replace('"score": 3.0', '"score": Infinity'), "Infinity is not a number"), "NaN": (TEXT.replace('"score": 3.0', '"score": NaN'), "NaN is not a number"),
+    "digits": (TEXT.replace('"size": 200', f'"size": {"9" * 5000}'), "not a record of a judging"), "twice": (TEXT[:-1] + ', "score": 1.0}', "appears twice"),
     "deep": ("[" * 100_000 + "]" * 100_000, "nested too deeply"), "deep inside": (TEXT[:-1] + ', "more": ' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}", "nested too deeply"),
-    "a list": ("[]", "no JSON object"), "half": (TEXT[:100], "not JSON"), "nothing": ("", "not JSON"), "no text": (b"\xff\xfe\x00" + TEXT.encode(), "not text in UTF-8"),
+    "a list": ("[]", "not a JSON object"), "half": (TEXT[:100], "not JSON"), "nothing": ("", "not JSON"), "no text": (b"\xff\xfe\x00" + TEXT.encode(), "not text in UTF-8"),
     "score and problem": (json.dumps({**GOOD, "problem": "crashed"}), "either a score or a problem"), "neither": (json.dumps({**GOOD, "score": None}), "either a score or a problem"),
     "more runs": (json.dumps({**GOOD, "runs": [RUN] * 3}), "more runs than seeds"), "a short sum": (json.dumps({**GOOD, "sha256": "ab"}), "64 hexadecimal digits"),
 }
@@ -76,7 +76,7 @@ def test_a_malformed_record_is_named_with_what_is_wrong_in_it(hack, keys, tmp_pa
     text, said = BAD[wrong]
     (tmp_path / "bad.record").write_bytes(signed(keys, text))
     code, answer = hack("verify", "bad.record")
-    assert code == 1 and "bad.record is signed, but no record of a judging: " in answer and said in answer and len(answer) < 400
+    assert code == 1 and "bad.record is signed, but is not a record of a judging: " in answer and said in answer and len(answer) < 400
 
 
 def fill(folder, keys):
@@ -119,7 +119,7 @@ def test_a_board_names_each_malformed_record_and_shows_the_others(hack, keys, tm
 
 def test_a_folder_that_does_not_exist_is_not_made(hack, tmp_path):
     code, said = hack("board", "nowhere")
-    assert code == 2 and "nowhere is no folder" in said and not (tmp_path / "nowhere").exists()
+    assert code == 2 and "nowhere is not a folder" in said and not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("wrong", ["seeds is []", "no seeds", "deep", "half a letter", "NaN", "no text"])
@@ -178,7 +178,7 @@ def test_whatever_is_signed_verify_and_the_board_answer(hack, keys, tmp_path):
 
 def test_a_record_says_where_its_seeds_come_from(hack, keys, tmp_path):
     older = {name: value for name, value in GOOD.items() if name not in records.OPTIONAL}
-    for name, found, said in (("new", GOOD, "The seeds were drawn anew"), ("again", {**GOOD, "entry": "again", "seeds_of": "cd" * 32}, "The seeds were chosen: they are those of an earlier record (cdcdcdcdcdcdcdcd)"),
+    for name, found, said in (("new", GOOD, "The seeds were drawn anew"), ("again", {**GOOD, "entry": "again", "seeds_of": "cd" * 32}, "The seeds were taken from an earlier record (cdcdcdcdcdcdcdcd)"),
                               ("older", {**older, "lines": 19}, "does not say how its seeds were chosen")):
         (tmp_path / f"{name}.record").write_bytes(signed(keys, json.dumps(found)))
         code, answer = hack("verify", f"{name}.record")
@@ -203,7 +203,7 @@ def test_a_malformed_record_in_an_events_log_stops_nothing(tmp_path, wrong):
     bad = BAD[wrong][0] + "\n%manyhands-signature none\n"
     judge_all(there, lambda one: bad if one.team == "team 0" else record(2.0))
     made = type(there)(tmp_path, there.now)
-    assert "cannot" in event_words.status(made, "team 0") or "is no record" in event_words.status(made, "team 0")
+    assert "cannot" in event_words.status(made, "team 0") or "is not a record" in event_words.status(made, "team 0")
     assert event_words.status(made, "team 1").endswith(": 2 s")
 
 

@@ -1,4 +1,4 @@
-"""Who is lame: another rank in each stretch, every rank once in a round, in an order that only the seed knows."""
+"""Which rank is slow: a different one in each stretch, every rank once in a round, in an order that only the seed knows."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from manyhands.hackathon.tasks import Pace
 STRETCHES = 40
 
 
-def lame(seed, ranks=LAME_RANK.ranks, asked=range(STRETCHES)):
+def slow_ranks(seed, ranks=LAME_RANK.ranks, asked=range(STRETCHES)):
     """{stretch: the ranks whose gradient takes longer, if it begins in the middle of it}."""
     pace = Pace(seed, 0.01, ranks, 10, 0.25)
     return {stretch: [rank for rank in range(ranks) if pace.gradient_s(rank, (stretch + 0.5) * 0.25) > 0.05] for stretch in asked}
@@ -16,7 +16,7 @@ def lame(seed, ranks=LAME_RANK.ranks, asked=range(STRETCHES)):
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_every_rank_has_its_turn_once_in_a_round(ranks):
-    turns = lame(b"a seed", ranks)
+    turns = slow_ranks(b"a seed", ranks)
     assert all(len(slow) == 1 for slow in turns.values())
     order = [rank for slow in turns.values() for rank in slow]
     rounds = [order[begin : begin + ranks] for begin in range(0, STRETCHES - ranks + 1, ranks)]
@@ -25,11 +25,11 @@ def test_every_rank_has_its_turn_once_in_a_round(ranks):
 
 
 def test_the_order_is_the_seeds_and_no_question_changes_it():
-    assert lame(b"a seed") != lame(b"another")
-    assert lame(b"a seed") == lame(b"a seed", asked=reversed(range(STRETCHES)))
+    assert slow_ranks(b"a seed") != slow_ranks(b"another")
+    assert slow_ranks(b"a seed") == slow_ranks(b"a seed", asked=reversed(range(STRETCHES)))
 
 
-def test_where_nobody_is_lame_all_take_the_same():
+def test_where_no_rank_is_slow_all_take_the_same_time():
     pace = Pace(b"a seed", 0.01, 4, 1, 1)
     assert {pace.gradient_s(rank, at_s) for rank in range(4) for at_s in (0, 0.3, 7)} == {0.01}
 

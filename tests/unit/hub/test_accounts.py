@@ -86,7 +86,7 @@ def test_until():
     assert until("2999-12-01") == datetime(2999, 12, 1, 23, 59, 59).timestamp()
     with pytest.raises(AccountError, match="has passed"):
         until("2001-01-01T10:00")
-    with pytest.raises(AccountError, match="is no time"):
+    with pytest.raises(AccountError, match="is not a time"):
         until("soon")
 
 

@@ -33,13 +33,13 @@ def ask(service, name, what, *values):
 def test_members_of_a_team_hand_in_for_it_and_nobody_else(service):
     assert ask(service, "ann", "submit", "slow_links", "pass\n")["said"].startswith("Entry 1 of Ring: slow_links. ")
     assert "Entry 1, slow_links" in ask(service, "ben", "status")["said"]
-    assert ask(service, "eve", "submit", "slow_links", "") == {"error": "eve is in no team: ask the organisers."}
+    assert ask(service, "eve", "submit", "slow_links", "") == {"error": "eve is not in a team. Ask the organisers."}
     assert ask(service, "ben", "withdraw", 1) == {"said": "Entry 1 of Ring is withdrawn."}
     assert "no entry 7" in ask(service, "ann", "withdraw", 7)["error"]
     path = service.hackathon.folder / "event.toml"
     path.write_text("\n".join("ends = 2020-01-01T10:00:00Z" if line.startswith("ends") else line for line in path.read_text().split("\n")))
     assert "is over" in ask(service, "ann", "submit", "slow_links", "")["error"]
-    assert ask(service, "ann", "withdraw", 1) == {"error": "The event is over: ask the organisers."}
+    assert ask(service, "ann", "withdraw", 1) == {"error": "The event is over. Ask the organisers."}
     one, = Event(service.hackathon.folder).submissions().values()
     assert (one.team, one.source, one.withdrawn) == ("Ring", "pass\n", True)
 
@@ -49,13 +49,13 @@ def test_members_of_a_team_hand_in_for_it_and_nobody_else(service):
     {"hack": "submit", "values": "ab"}, {"hack": "withdraw", "values": [True]}, {"hack": "status"}, {"hack": "submit", "values": [1, 2]},
 ])
 def test_what_cannot_be_asked_is_told(service, message):
-    assert "nothing that can be asked" in service.take(service.people.of_name("ann"), json.dumps(message))["error"]
+    assert "not a request that the hackathon knows" in service.take(service.people.of_name("ann"), json.dumps(message))["error"]
 
 
 def test_where_there_is_no_event_or_a_broken_one_it_is_told(service):
     path = service.hackathon.folder / "event.toml"
     path.write_text("title = ")
-    assert "tell the organisers" in ask(service, "ann", "status")["error"]
+    assert "Tell the organisers" in ask(service, "ann", "status")["error"]
     path.unlink()
     assert ask(service, "ann", "status") == {"error": NONE}
 

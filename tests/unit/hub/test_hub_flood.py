@@ -94,7 +94,7 @@ def test_what_another_process_writes_is_seen_and_a_log_that_was_replaced_is_read
     assert ask(service, "ann", "status")["said"] == "Entry 1, slow_links: 2.5 s"
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.index(b"\n") + 30])  # cut off in the middle of a line
-    assert "Entry 1, slow_links: It is the first." in ask(service, "ann", "status")["said"]
+    assert "Entry 1, slow_links: It is the first in the queue." in ask(service, "ann", "status")["said"]
     ask(service, "ben", "submit", "slow_links", "# 2")
     assert ask(service, "ann", "status")["said"].count("Entry") == 2
     path.write_bytes(whole.replace(b"2.5", b"7.5"))  # in the same file, longer than what was read

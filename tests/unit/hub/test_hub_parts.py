@@ -131,7 +131,7 @@ def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
 
 def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
     for name in ("nobody-here", "daemon", "root"):
-        with pytest.raises(slurm.NotStarted, match="is not the name of a person on this cluster"):
+        with pytest.raises(slurm.NotStarted, match="is not the name of a user of this cluster"):
             slurm.user_of(name)
     kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
     assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {"SECRET", "SLURM_JOB_ID"} & set(kept)
@@ -143,7 +143,7 @@ def test_sizes():
 
 
 @pytest.mark.parametrize(("words", "why"), [(["--certificate", "x"], "https needs both"),
-                                            (["--servers-address", "http://there/"], "needs --address, too")])
+                                            (["--servers-address", "http://there/"], "also needs --address")])
 def test_options_that_do_not_go_together_are_wrong_usage_and_nothing_is_made(words, why, tmp_path, capsys):
     assert hub_command.main([*words, "--home", str(tmp_path / "hub")]) == 2
     assert why in capsys.readouterr().err and not (tmp_path / "hub").exists()
@@ -242,7 +242,7 @@ def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):
 def test_places():
     assert connections.place("::ffff:203.0.113.7", {}) == connections.place("203.0.113.7", {}) == "203.0.113.7"
     assert connections.place("2001:db8::1", {}) == connections.place("2001:db8::ffff:1", {}) == "2001:db8::/64" != connections.place("2001:db8:0:1::1", {})
-    with pytest.raises(OSError, match="is nobody's of this hub"):
+    with pytest.raises(OSError, match="does not belong to an account of this hub"):
         connections.address_of_room(2**23)
 
 
@@ -346,7 +346,7 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
 
 
 def test_a_server_that_nobody_waits_for_any_more_is_not_started():
-    with pytest.raises(RuntimeError, match="Nobody waits"):
+    with pytest.raises(RuntimeError, match="No one waits"):
         asyncio.run(spawner.RoomSpawner().start())
 
 
@@ -454,4 +454,4 @@ def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
         return same, refused
 
     same, refused = asyncio.run(scene())
-    assert same and str(refused).startswith("The hub keeps no socket for a server of user")
+    assert same and str(refused).startswith("The hub has no socket for a server of user")

@@ -113,7 +113,7 @@ def test_what_the_learner_is_told(clone, capsys):
     assert "4 files of the units 06" in capsys.readouterr().out
     (clone / "labs" / LAB).write_text("second")
     prepare(clone)
-    assert "Unit 06 has a newer version; your copies in work/ stay as they are." in capsys.readouterr().out
+    assert "Unit 06 has a newer version. Your copies in work/ are not changed." in capsys.readouterr().out
     prepare(clone, ["06"])
     assert "work/06_ddp/06_ddp.new.ipynb" in capsys.readouterr().out
     assert (clone / "work/Start_Here.md").is_file()

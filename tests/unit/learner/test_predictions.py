@@ -146,7 +146,7 @@ def test_a_disk_that_is_full_costs_no_prediction(monkeypatch, capsys):
     monkeypatch.setattr(progress, "settle_prediction", full)
     predictions.predict(*NUMBER, guess=8)
     predictions.settle("06-messages", 4)
-    assert "You predicted: 8. The run: 4. Another number than you expected: 2 times apart." in capsys.readouterr().out
+    assert "You predicted: 8. The run: 4. The number differs from your prediction by a factor of 2." in capsys.readouterr().out
 
 
 def test_grades_and_hints_beside_it_are_untouched(work):
@@ -180,9 +180,9 @@ def test_a_guess_or_a_question_that_is_none_is_told():
     for guess in (0, 4, "sideways", True, 1.0):
         with pytest.raises(ValueError, match="none of the choices: 'closer'"):
             predictions.predict("06-apart", guess=guess)
-    with pytest.raises(ValueError, match="nobody has asked '06-unknown'"):
+    with pytest.raises(ValueError, match="the question '06-unknown' has not been asked"):
         predictions.predict("06-unknown", guess=1)
-    with pytest.raises(ValueError, match="no name of a prediction"):
+    with pytest.raises(ValueError, match="not the name of a prediction"):
         predictions.predict("messages", "How many?")
     with pytest.raises(ValueError, match="two choices or more"):
         predictions.predict("06-one", "Which?", ["one"])
@@ -195,7 +195,7 @@ def test_numbers_as_people_type_them(typed, number):
 
 @pytest.mark.parametrize("typed", ["", "many", "nan", "inf", "1/0", None, True, "1e999"])
 def test_what_is_no_number(typed):
-    with pytest.raises(ValueError, match="is no number"):
+    with pytest.raises(ValueError, match="is not a number"):
         Question("06-x", "?").read(typed)
 
 

@@ -79,7 +79,7 @@ def test_readme_has_the_paths():
 
 def test_table_needs_its_marks():
     assert with_table(f"a\n{MARKS[0]}\nold\n{MARKS[1]}\nb", "new") == f"a\n{MARKS[0]}\nnew\n{MARKS[1]}\nb"
-    with pytest.raises(ValueError, match="lacks the two marks"):
+    with pytest.raises(ValueError, match="does not contain the two marks"):
         with_table("a", "new")
 
 

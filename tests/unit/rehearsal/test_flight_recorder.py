@@ -92,6 +92,6 @@ def test_groups_keep_their_ranks_and_gloos_are_gloos():
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "mine").write_text("x")
-    with pytest.raises(FileExistsError, match="name another folder"):
+    with pytest.raises(FileExistsError, match="name a different folder"):
         write_flight_record({0: []}, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -23,8 +23,8 @@ from manyhands.cluster.on_rank import agent
 
 NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
              "`docker compose --profile ring up` in the folder docker/ sets it.")
-TOO_FEW = ("{wanted} nodes were asked for, and {came} came within {seconds:.0f} s (looked in {folder}). "
-           "Start more: docker compose --profile ring up --detach --scale node={wanted}")
+TOO_FEW = ("{wanted} nodes were requested, but only {came} arrived within {seconds:.0f} s (looked in {folder}). Start "
+           "more: docker compose --profile ring up --detach --scale node={wanted}")
 LOST = "the connection to {node} ended before it was ready"
 
 
@@ -128,7 +128,7 @@ class ContainerEngines(LocalEngines):
             time.sleep(0.1)
 
     def processor_s(self, rank):
-        raise OSError("the number of a process in a container says nothing outside of it")
+        raise OSError("the number of a process in a container has no meaning outside of it")
 
     def _is_ready(self, node):
         """Whether its zygote has imported the frameworks;

@@ -41,8 +41,8 @@ def sent(cluster):
     headers, acknowledgements and repetitions included.
     """
     if cluster.link is None:
-        raise ValueError("What the nodes send is counted with profile=\"emulated\" only: "
-                         f"profile={cluster.profile!r} takes the network as it is.")
+        raise ValueError("What the nodes send is counted with profile=\"emulated\" only, because "
+                         f"profile={cluster.profile!r} uses the network as it is.")
     with cluster._turn:  # while another thread runs a cell, a use would heal the cluster under it
         cluster._use()
         return cluster._runtime._engines.network.sent()
@@ -53,8 +53,8 @@ def link(profile, nodes, rate_mbit=None, delay_ms=None):
     None in a profile that takes the network as it is."""
     if profile != "emulated":
         if rate_mbit is not None or delay_ms is not None:
-            raise ValueError("rate_mbit and delay_ms are for profile=\"emulated\": "
-                             f"profile={profile!r} takes the network as it is.")
+            raise ValueError("rate_mbit and delay_ms are for profile=\"emulated\", because "
+                             f"profile={profile!r} uses the network as it is.")
         return None
     one = Link(RATE_MBIT if rate_mbit is None else rate_mbit, DELAY_MS if delay_ms is None else delay_ms)
     if not (all(isinstance(number, Real) for number in one) and 0 < one.rate_mbit < float("inf")
@@ -75,7 +75,7 @@ class Network:
 
     def __init__(self, nodes, link):
         if sys.platform != "linux":
-            raise RuntimeError("The emulated network is made of network namespaces, and only Linux has them.")
+            raise RuntimeError("The emulated network consists of network namespaces, which only Linux has.")
         self._process = subprocess.Popen(
             [sys.executable, "-I", namespaces.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -102,7 +102,7 @@ class Network:
             while (answer := json.loads(self._process.stdout.readline()))["asked"] != self._asked:
                 pass
         except (BrokenPipeError, ValueError):
-            raise RuntimeError("The switch of the emulated network has ended: cluster.heal() makes a new one, "
+            raise RuntimeError("The switch of the emulated network has ended. cluster.heal() starts a new switch, "
                                "whose counts begin at 0.") from None
         return [Sent(*one) for one in answer["sent"]]
 

@@ -21,7 +21,7 @@ def profile_named(name, hosts=None):
     """The profile "mpi", "slurm" or "ssh". `hosts` for ssh:
     ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
     if name not in _PROFILES:
-        raise ValueError(f"There is no profile {name!r}: take one of local, {', '.join(_PROFILES)}.")
+        raise ValueError(f"There is no profile {name!r}: use one of local, {', '.join(_PROFILES)}.")
     return _PROFILES[name](hosts) if name == "ssh" else _PROFILES[name]()
 
 
@@ -159,7 +159,7 @@ class Slurm(Profile):
     )
 
     def configure(self, config, cluster, folder):
-        _need("sbatch", "Slurm's commands are on its login nodes: start JupyterLab there.")
+        _need("sbatch", "Slurm's commands are available on its login nodes, so start JupyterLab there.")
         slurm = config.SlurmEngineSetLauncher
         slurm.batch_file_name = os.path.join(folder, "job.sbatch")
         slurm.batch_template = _SBATCH

@@ -3,9 +3,9 @@
 # One table, so that the course can be translated.
 SENTENCES = {
     "waits": "waits in {what} at {place}: {source}",
-    "waits elsewhere": "waits in {what}, at a line that is not known here",
+    "waits elsewhere": "waits in {what}, at an unknown line",
     "computes": "computes at {place}: {source}",
-    "computes elsewhere": "computes at a line that is not known here",
+    "computes elsewhere": "computes at an unknown line",
     "finished": "has finished the cell",
     "raised": "raised {detail} at {place}: {source}",
     "raised elsewhere": "raised {detail}",
@@ -21,34 +21,34 @@ SENTENCES = {
     "other cell": "line {line} of the cell that begins with `{head}`",
     "function": "line {line}, in {function}",
     "file": "line {line} of {file}",
-    "title hang": "HANG: {ranks} wait, and nobody can move.",
-    "title hang one": "HANG: {ranks} waits, and nobody comes.",
+    "title hang": "HANG: {ranks} wait, and none of them can continue.",
+    "title hang one": "HANG: {ranks} is waiting for a rank that never arrives.",
     "title limit": "TIME LIMIT: the cell has run for more than {limit_s:g} s.",
     "title interrupted": "STOPPED: all ranks were interrupted.",
     "title exception": "{ranks} raised an exception.",
     "title died": "{ranks} died.",
     "title mismatch": "MISMATCH: the ranks' calls do not fit together. Do not trust what they computed.",
-    "title controller": "The cluster's controller had gone.",
+    "title controller": "The cluster's controller was lost.",
     "not run": "This cell has not run.",
     "title unhealed": "STOPPED while the cluster was being healed. The next cell heals it first.",
-    "busy": "The cluster {name!r} is at work for another thread of this notebook. Wait until that has ended.",
-    "heal first": "What was done last with the cluster did not come to its end. It is healed first.",
-    "afresh": "New ranks could not be started in the same cluster ({error}). All of its processes are started afresh.",
+    "busy": "The cluster {name!r} is busy with another thread of this notebook. Wait until that has finished.",
+    "heal first": "The cluster's last call did not finish, so the cluster is healed first.",
+    "afresh": "New ranks could not be started in the same cluster ({error}), so all of its processes are restarted.",
     "edges": "Who waits for whom: {edges}",
     "cause": "Likely cause: {cause}",
     "healed": "The cluster is healed: {n} new ranks.",
     "brought back": "The cells marked --setup ran again and brought back: {names}.",
     "ran again": "The cells marked --setup ran again.",
     "again failed": "A cell marked --setup failed when it was run again: {error}",
-    "left out": "After a healing it is not run again, until you run it anew.",
+    "left out": "Healing does not run it again until you have run it yourself.",
     "lost": "Lost on all ranks: {names}. Run the cells that make them again.",
     "nothing lost": "No variable was lost.",
     "rank": "rank {ranks}", "ranks": "ranks {ranks}",
     "killed": "killed by signal {number} ({name})",
     "exited": "the process ended with exit code {code}",
-    "node gone": "{node} has gone, with all its ranks",
+    "node gone": "{node} was lost with all its ranks",
     "memory limit": "out of memory: the rank grew over its limit of {limit} MiB",
-    "oom hint": "killed from outside, or by the system for lack of memory",
+    "oom hint": "killed from outside, or by the system because memory ran out",
     "crashed": "inside {frames}",
     "abort hint": "aborted by a library: {line}",
     # likely causes
@@ -64,16 +64,17 @@ SENTENCES = {
     "not synchronised": "Was a backward call made inside no_sync(), or on the output of a model that is not wrapped?",
     "must call": "Every rank of the group must call it.",
     "must make": "Every rank of the group must make each of these calls.",
-    "other group": "the ranks call {call} in different groups: {groups}. Is group=group given to every call? A rank "
-                   "that is in several groups must use them in the same order as the other members.",
+    "other group": "the ranks call {call} in different groups: {groups}. Does every call have the argument "
+                   "group=group? A rank that is in several groups must use them in the same order as the other "
+                   "members.",
     "a group of": "a group of {group}", "group": "in the group of {group}",
     "other tensors": "the tensors differ: {tensors}. Shape and dtype must be the same on {group}.",
     "other number": "the ranks have called {call} in the group of {group} a different number of times: this is "
                     "{numbers}. Each rank of the group must call it equally often.",
     "number": "call {number}",
-    "numbers in a group": "In the group of {group}, src= and dst= name ranks of the whole world, and group_src= and "
-                          "group_dst= places in the group.",
-    "left open": "Begun and never ended: {call} at {place}, by {ranks} and not by {others}.",
+    "numbers in a group": "In the group of {group}, src= and dst= name ranks of the whole world, whereas group_src= "
+                          "and group_dst= name places in the group.",
+    "left open": "Started and never finished: {call} at {place}, by {ranks} and not by {others}.",
     # of the tasks of TensorFlow's cluster
     "same task": "{ranks} have the same task in TF_CONFIG, {task}. Give each rank a type and index that no other rank "
                  "has.",
@@ -87,7 +88,7 @@ SENTENCES = {
                    "strategy or started its server, and do all of them have the same addresses?",
     "all tasks": "the tasks of all ranks",
     "serves": "the join() of a tf.distribute.Server never returns, because the task, here {servers}, serves until its "
-              "process ends. Leave it out in a cell: the server runs as long as the rank.",
+              "process ends. Omit it in a cell, because the server runs as long as the rank.",
     "address taken": "a different process already uses the address of this task in TF_CONFIG. Does a "
                      "different rank have the same index, or has this rank started a server before? cluster.heal() "
                      "gives new processes.",
@@ -102,7 +103,7 @@ SENTENCES = {
     # what a cell has begun and not finished
     "title left": "STILL UNDER WAY when this cell ended:",
     "left": "  {what} at {place}: {source}",
-    "a call": "a call", "no place": "a line that is not known here", "the other side": "the other side",
+    "a call": "a call", "no place": "an unknown line", "the other side": "the other side",
     "left unjoined": "{ranks} started it, and {others} did not. It cannot end before every rank of the group has "
                      "called it.",
     "left running": "{ranks} started it, and it was still running.",
@@ -135,20 +136,20 @@ SENTENCES = {
     "other order": "the ranks call collectives in different orders: {calls}. "
                    "All ranks must call the same collectives in the same order.",
     "nobody sends": "rank {rank} waits for a message from rank {peer}, which never sent it.",
-    "dropped": "rank {rank} waits for a message that rank {peer} began to send with isend, and did not wait for: "
-               "keep what isend returns, and call its wait().",
-    "not ended": "all of them have come to the {call}, and it does not end: something that was begun before it has not "
-                 "ended. Keep what isend and irecv return, and call wait() on each.",
-    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never came to what it received: "
-                   "it is not part of its loss, or its graph is not connected.",
+    "dropped": "rank {rank} waits for a message that rank {peer} began to send with isend, and did not wait for: keep "
+               "what isend returns, and call its wait().",
+    "not ended": "all of them have reached the {call}, but it does not end, because an earlier call has not ended. "
+                 "Keep what isend and irecv return, and call wait() on each.",
+    "no gradient": "rank {rank} waits for a gradient from rank {peer}, whose backward never reached what it received, "
+                   "because it is not part of its loss or its graph is not connected.",
     "cycle of backward": "the ranks wait for each other in a circle: {cycle}. Is the graph of each rank connected, "
                          "so that backward meets its calls in the right order?",
     "nobody receives": "rank {rank} sends to rank {peer}, which never received it.",
-    "object without a name": "Horovod lets calls of one name meet, and broadcast_object without a name is named "
-                             "after the type of its object: a dict on one rank and None on another wait for ever. "
-                             "Give it a name, the same on all ranks: name=\"state\".",
+    "object without a name": "Horovod matches calls by name, and a broadcast_object without a name is named after the "
+                             "type of its object, so a dict on one rank and None on another wait forever. Give it the "
+                             "same name on all ranks, for example name=\"state\".",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
-    "waits for raised": "{waiters} waited for {culprits}, which could not come because of the exception above.",
+    "waits for raised": "{waiters} waited for {culprits}, which could not arrive because of the exception above.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",
     "different": "in call {number} of the cell {described}. Shape and dtype must be the same on all ranks.",
     "different op": "in call {number} of the cell {described}. The operation must be the same on all ranks.",
@@ -167,8 +168,9 @@ SENTENCES = {
     "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, "
              "or call dist.destroy_process_group().",
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
-    "out of memory": "the rank asked for more memory than there is.",
-    "exit": "quit, exit and sys.exit end a script; on a rank they end only the cell. cluster.stop() ends the ranks.",
+    "out of memory": "the rank asked for more memory than is available.",
+    "exit": "quit, exit and sys.exit end a script, but on a rank they end only the cell. cluster.stop() ends the "
+            "ranks.",
     "name here": "{name} is defined in this kernel, not on the ranks. "
                  "Write %%px in the first line of the cell that makes it, and run that cell again.",
     "name unmade": "{name} is not defined on the ranks: the cell marked --setup that makes it, which begins with "

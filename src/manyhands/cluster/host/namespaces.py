@@ -37,11 +37,11 @@ IP4, IP6, TCP, SYN = 0x0800, 0x86DD, 6, 2
 Sent = collections.namedtuple("Sent", "payload_bytes repeated_bytes frame_bytes")
 
 WHY = {
-    "namespaces": "This machine lets this user make no network namespaces ({error}). As root it works; "
-                  "for ordinary users the administrator can allow it: sysctl user.max_user_namespaces=10000, "
-                  "on Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
-                  "kernel.apparmor_restrict_unprivileged_userns=0. A container needs --cap-add SYS_ADMIN.",
-    "tap": "This machine has no TAP devices ({error}): as root, `modprobe tun`; a container needs --device "
+    "namespaces": "This machine does not allow this user to make network namespaces ({error}). It works as root, and "
+                  "the administrator can allow it for ordinary users: sysctl user.max_user_namespaces=10000, on "
+                  "Debian also kernel.unprivileged_userns_clone=1, on Ubuntu "
+                  "kernel.apparmor_restrict_unprivileged_userns=0. A container also needs --cap-add SYS_ADMIN.",
+    "tap": "This machine has no TAP devices ({error}). Run `modprobe tun` as root, or give a container --device "
            "/dev/net/tun.",
 }
 

@@ -58,7 +58,7 @@ def reserve(n=1, host="127.0.0.1"):
     reservation = Reservation(ports, holders)
     if len(ports) < n:
         reservation.close()
-        raise RuntimeError(f"{n} ports were asked for, and only {len(ports)} of {FIRST}-{LAST} are free on {host}: "
+        raise RuntimeError(f"{n} ports were requested, but only {len(ports)} of {FIRST}-{LAST} are free on {host}: "
                            "stop some clusters.")
     return reservation
 

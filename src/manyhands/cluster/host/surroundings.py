@@ -64,18 +64,18 @@ def without_errors():
 
 
 SENTENCES = {
-    "loopback": "This machine cannot connect to itself (127.0.0.1: {why}), and the ranks of a cluster talk to the "
-                "notebook that way. Is its loopback interface up? `ip link set lo up` starts it; in a container or a "
-                "sandbox, start that with a network.",
+    "loopback": "This machine cannot connect to itself (127.0.0.1: {why}), but the ranks of a cluster need this "
+                "connection to the notebook. Is the loopback interface up? `ip link set lo up` starts it, whereas a "
+                "container or a sandbox must be started with a network.",
     "no folder": "A folder for the cluster's files cannot be made in {place}: {why}. Set the environment variable "
-                 "TMPDIR (or MANYHANDS_FOLDER, where it is set) to a folder in which you may write, and start Jupyter "
-                 "anew.",
+                 "TMPDIR (or MANYHANDS_FOLDER, where it is set) to a folder in which you may write, and restart "
+                 "Jupyter.",
     "no room": "The cluster's files do not fit into {place}: {why}",
-    "disk": "{free} KiB are free there, and {needed} KiB are needed. Delete files, or set the environment variable "
-            "TMPDIR (or MANYHANDS_FOLDER, where it is set) to a folder on another disk, and start Jupyter anew.",
-    "file size": "no file may be larger than {allowed} KiB here. Run `ulimit -f unlimited` in the shell before Jupyter "
-                 "is started there; if that is refused, ask the administrator.",
-    "warnings": "PYTHONWARNINGS=error holds in this kernel and not on the ranks, because ipykernel gives warnings "
+    "disk": "{free} KiB are free there, but {needed} KiB are needed. Delete files, or set the environment variable "
+            "TMPDIR (or MANYHANDS_FOLDER, where it is set) to a folder on a different disk, and restart Jupyter.",
+    "file size": "no file may be larger than {allowed} KiB here. Run `ulimit -f unlimited` in the shell before you "
+                 "start Jupyter there. If this is refused, ask the administrator.",
+    "warnings": "PYTHONWARNINGS=error applies to this kernel but not to the ranks, because ipykernel gives warnings "
                 "there. To turn warnings into errors on the ranks, begin a cell with `import warnings` and "
                 "`warnings.simplefilter(\"error\")`.",
 }

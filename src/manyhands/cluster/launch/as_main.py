@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
 STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
           "Ask for as many: --ranks {number}.")
-RUNS = "This script starts its training with another command. Give that command to manyhands: {words}"
+RUNS = "This script starts its training with a different command. Give that command to manyhands: {words}"
 CHANGES = {"os.mkdir": 1, "os.remove": 1, "os.rmdir": 1, "os.truncate": 1, "os.rename": 2, "shutil.rmtree": 1}
 STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "horovodrun")
 

@@ -104,8 +104,8 @@ def mpiexec(python=sys.executable):
     beside = Path(python).with_name("mpiexec.hydra")
     found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
     if not found:
-        raise LaunchError("MPICH's mpiexec.hydra is missing: `pip install mpich mpi4py` brings it, with no need for a "
-                          "system package; another MPI will not do.")
+        raise LaunchError("MPICH's mpiexec.hydra is missing. `pip install mpich mpi4py` installs it, without a system "
+                          "package. A different MPI does not work.")
     return found
 
 

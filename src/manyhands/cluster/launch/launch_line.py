@@ -32,7 +32,7 @@ ENVIRONMENT = {"accelerate": {"mixed-precision": "ACCELERATE_MIXED_PRECISION",
                               "dynamo-backend": "ACCELERATE_DYNAMO_BACKEND"},
                "fabric": {"accelerator": "LT_ACCELERATOR", "strategy": "LT_STRATEGY", "precision": "LT_PRECISION",
                           "devices": "LT_DEVICES", "num-nodes": "LT_NUM_NODES"}}
-NO_SCRIPT = "{line} names no script. Name it as you name it to torchrun: torchrun --nproc-per-node 2 train.py."
+NO_SCRIPT = "{line} names no script. Name it as for torchrun: torchrun --nproc-per-node 2 train.py."
 
 
 @dataclass
@@ -134,7 +134,7 @@ def file_of(module):
         for folder in (Path(), Path("src")):
             if (folder / path).is_file():
                 return str(folder / path)
-    raise ValueError(f"there is no module {module} in {os.getcwd()}: go to the folder in which you type python -m "
+    raise ValueError(f"there is no module {module} in {os.getcwd()}. Change to the folder in which you run python -m "
                      f"{module}.")
 
 
@@ -147,16 +147,18 @@ def add_options(parser, default_ranks, launchers=True):
     """The options of all commands that start a script: how many ranks, and how; torchrun's are understood."""
     from manyhands.command_line import python_files
 
-    parser.add_argument("script", nargs="?", help="your training script, or how you start it: torchrun --nproc-per-node"
-                        " 2 train.py; accelerate launch train.py; python -m package.train").completer = python_files
-    parser.add_argument("arguments", nargs="*", default=[], help="its own arguments, behind --")
-    parser.add_argument("--ranks", type=int, metavar="N", help=f"so many processes ({default_ranks})")
+    parser.add_argument("script", nargs="?", help="your training script, or the command that starts it: torchrun "
+                                                  "--nproc-per-node 2 train.py; accelerate launch train.py; python -m "
+                                                  "package.train").completer = python_files
+    parser.add_argument("arguments", nargs="*", default=[], help="the script's own arguments, after --")
+    parser.add_argument("--ranks", type=int, metavar="N", help=f"number of processes ({default_ranks})")
     parser.add_argument("-m", "--module", action="store_true",
-                        help="the script is named as a module, as behind python -m")
+                        help="the script is named as a module, as after python -m")
     parser.add_argument("--as-it-is", action="store_true",
-                        help="no stand-in for GPUs: the script sees that there are none here")
+                        help="use no stand-in for GPUs, so that the script sees that there are none")
     if launchers:
-        parser.add_argument("--with", dest="launcher", default="torchrun", help="what starts them (torchrun)",
+        parser.add_argument("--with", dest="launcher", default="torchrun",
+                            help="the launcher that starts them (torchrun)",
                             choices=["torchrun", "horovodrun", "mpirun", "accelerate", "fabric", "deepspeed"])
     for name in ("nproc-per-node", "nnodes", *TORCHRUN_OPTIONS):
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", dest=name, help=argparse.SUPPRESS)
@@ -181,7 +183,7 @@ def parsed(parser, argv, command, default_ranks):
         line = read(words)
         line.words = words
     elif options.script is None:
-        parser.error("name a script, or how you start it: torchrun --nproc-per-node 2 train.py")
+        parser.error("name a script, or the command that starts it: torchrun --nproc-per-node 2 train.py")
     else:
         name = getattr(options, "launcher", "torchrun")
         line = Line(options.script, arguments=[*options.arguments, *own],

@@ -48,8 +48,8 @@ class Launch:
             lines.append(f"{self.names[self.first_failed]} failed first: "
                          f"{_meaning(self.returncodes[self.first_failed])}.")
             if self.returncodes[self.first_failed] == -signal.SIGABRT and _LATE in self.output[self.first_failed]:
-                lines.append(f'"{_LATE}" is no reason: Python was ending, after the error above it, when a thread of a '
-                             "library was not through yet (torch.distributed's, say, just after a collective).")
+                lines.append(f'"{_LATE}" is not the cause: after the error above it, Python was ending while a thread '
+                             "of a library was still running (of torch.distributed, say, just after a collective).")
         if self.timed_out:
             lines.append(f"Time-out: {len(self.where)} of {len(self.names)} ranks had not finished.")
         lines += [f"[{self.names[rank]}] {text}" for rank, text in self.where.items()]
@@ -74,8 +74,7 @@ class Launch:
             for rank, name in enumerate(self.names)
         )
         return (
-            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>stood "
-            f"at</th></tr>{rows}</table>"
+            f"<p>{html.escape(repr(self)[1:-1])}</p><table><tr><th></th><th>end</th><th>was at</th></tr>{rows}</table>"
         )
 
 
@@ -116,9 +115,9 @@ def launch(
 
 def _check(script, with_, nodes, ranks_per_node, tasks):
     if with_ not in LAUNCHERS:
-        raise ValueError(f"with_={with_!r} is not a launcher: take one of {', '.join(LAUNCHERS)}.")
+        raise ValueError(f"with_={with_!r} is not a launcher: use one of {', '.join(LAUNCHERS)}.")
     if tasks and with_ != "tf_config":
-        raise ValueError('tasks= is for with_="tf_config" only: the other launchers know ranks, not tasks.')
+        raise ValueError('tasks= is for with_="tf_config" only, because the other launchers have ranks and not tasks.')
     if not (isinstance(nodes, int) and isinstance(ranks_per_node, int) and nodes > 0 and ranks_per_node > 0):
         raise ValueError(f"nodes={nodes!r} and ranks_per_node={ranks_per_node!r} must be whole numbers from 1.")
     path = Path(script).absolute()
@@ -157,7 +156,7 @@ def _result(script, path, with_, job, collector):
     for rank, state in enumerate(collector.states):
         text, frames = split_dump(state.text.decode(errors="replace"))
         if state.dropped_bytes:
-            text += f"\n... {state.dropped_bytes} more bytes were not kept\n"
+            text += f"\n... {state.dropped_bytes} more bytes were discarded\n"
         result.output[rank] = _shorten(text, path)
         result.returncodes[rank] = state.code if state.control else None
         if rank in collector.unfinished:
@@ -173,7 +172,7 @@ def _where(state, path, frames):
         return "had not started yet"
     place = where_in(path, frames)
     return (
-        f"stood at {place}"
+        f"was at {place}"
         if place
         else "was not in Python code: still at the start, or already at the end, of the process"
     )

@@ -64,8 +64,8 @@ class Place:
         started = "" if self.start == "." else f", in its folder {self.start}"
         lacks = "".join(f" {what}: {some(paths)}." for what, paths in (
             ("Not in the copy", self.left_out), ("Read-only links to the originals", self.linked)) if paths)
-        return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. What is outside of "
-                f"that folder is not in the copy, nor are .git, .venv and __pycache__.{lacks}")
+        return (f"It ran in a copy of the folder {self.original.name or self.original}{started}. The copy contains "
+                f"nothing from outside that folder, and no .git, .venv and __pycache__.{lacks}")
 
 
 def some(paths, count=4):

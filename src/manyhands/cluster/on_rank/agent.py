@@ -324,7 +324,7 @@ def describe(error):
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
     except Exception as unsaid:
-        message = f"(its message cannot be shown: __str__ raised {type(unsaid).__name__})"
+        message = f"(its message cannot be shown, because __str__ raised {type(unsaid).__name__})"
     return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full),
             "memory": is_memory_error(error, message)}
 

@@ -12,13 +12,13 @@ from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
-RELEASE = """Put labs into nbgrader's exchange, where attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""  # noqa: E501
-COLLECT = """Take in what attendees have handed in. What was collected before is kept in classroom/received/."""
-GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. Stop it at any time: the next run goes on
-where it stopped. A grade that changes is kept beside the new one, and marks given by hand in formgrader stay."""  # noqa: E501
-FEEDBACK = """Write a page for each attendee (classroom/feedback/) and release it, so that they can fetch it."""
-EXPORT = """Write all grades as CSV: a row for each attendee and lab, and one for each check."""
-STOPPED = "Stopped. What is graded is kept; the same command goes on with the rest."
+RELEASE = """Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""  # noqa: E501
+COLLECT = """Collect what attendees have handed in. What was collected before is kept in classroom/received/."""
+GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. You can stop it at any time, and the next
+run continues where it stopped. If a grade changes, the old one is kept as well. Marks given by hand in formgrader are kept."""  # noqa: E501
+FEEDBACK = """Write and release a feedback page for each attendee (classroom/feedback/), so that they can fetch it."""
+EXPORT = """Write all grades as CSV, with a row for each attendee and lab, and a row for each check."""
+STOPPED = "Stopped. All grades so far are kept, and the same command continues with the rest."
 
 
 def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored_strategy"):
@@ -30,9 +30,11 @@ def _parser(name, description, examples, many="one or more labs: 02, 02_mirrored
 def _with_runs(made):
     made.add_argument("--student", action="append", default=[], metavar="NAME",
                       help="only this attendee (can be given again)")
-    made.add_argument("--jobs", type=whole, default=0, metavar="N", help="cores to use (all)")
-    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S", help="seconds for one cell")
-    made.add_argument("--timeout", type=seconds, default=None, metavar="S", help="seconds for one whole notebook")
+    made.add_argument("--jobs", type=whole, default=0, metavar="N", help="number of cores to use (all)")
+    made.add_argument("--cell-timeout", type=seconds, default=None, metavar="S",
+                      help="time limit of one cell in seconds")
+    made.add_argument("--timeout", type=seconds, default=None, metavar="S",
+                      help="time limit of one whole notebook in seconds")
     return made
 
 
@@ -40,16 +42,16 @@ def release(argv=None):
     made = _parser("release", RELEASE, ["02", '02 --due "2026-12-01 18:00 +0900"', "02 --again"])
     made.add_argument("--due", metavar="TIME",
                       help='when it is due: "2026-12-01 18:00" (this machine\'s time), "2026-12-01 18:00 +0900"; '
-                           "attendees of a hub read it on their page Start_Here")
+                           "attendees of a hub see it on their page Start_Here")
     made.add_argument("--again", action="store_true",
-                      help="put a changed lab in the place of the one that was released")
+                      help="replace the released lab by a changed one")
     return _each(completed(made).parse_args(argv), _release)
 
 
 def _release(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
-    with working(f"{unit}: put where attendees fetch it"):
+    with working(f"{unit}: releasing the lab"):
         new = steps.release(classroom, unit, arguments.due, arguments.again)
     print(f"{unit}: {'released' if new else 'was released before'}.")
     return 0
@@ -64,9 +66,9 @@ def collect(argv=None):
 def _collect(classroom, unit, arguments):
     from manyhands.grading.classroom import steps
 
-    with working(f"{unit}: what was handed in is taken in") as line:
+    with working(f"{unit}: collecting what was handed in") as line:
         taken = steps.collect(classroom, unit, arguments.student,
-                              progress=lambda done, of: line.show(f"{unit}: {done} of {of} folders taken in"))
+                              progress=lambda done, of: line.show(f"{unit}: {done} of {of} folders collected"))
     print(f"{unit}: {len(taken['new'])} new, {len(taken['again'])} handed in again, {len(taken['same'])} as before.")
     for sentence in [*taken["dated"], *taken["refused"]]:
         print(f"  {sentence}")
@@ -75,7 +77,7 @@ def _collect(classroom, unit, arguments):
 
 def grade(argv=None):
     made = _with_runs(_parser("grade", GRADE, ["02", "02 --student alice --again"]))
-    made.add_argument("--again", action="store_true", help="also what has a grade")
+    made.add_argument("--again", action="store_true", help="grade again even what already has a grade")
     return _each(completed(made).parse_args(argv), _grade, loads_nbgrader=False)
 
 
@@ -85,7 +87,7 @@ def _grade(classroom, unit, arguments):
     with _bar(unit) as progress:
         outcome = grading.grade(classroom, unit, arguments.student, arguments.again, progress=progress,
                               **_limits(arguments))
-    print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} had their grade already.")
+    print(f"{unit}: {len(outcome.graded)} graded, {len(outcome.kept)} already had a grade.")
     grades = grading.journal_of(classroom, unit)
     for student in outcome.graded:
         given = grade_report.from_data(grades.current(student)["grade"])
@@ -102,7 +104,7 @@ def _grade(classroom, unit, arguments):
 
 def feedback(argv=None):
     made = _with_runs(_parser("feedback", FEEDBACK, ["02", "02 --hold-back"]))
-    made.add_argument("--hold-back", action="store_true", help="write the pages and do not release them")
+    made.add_argument("--hold-back", action="store_true", help="write the pages, but do not release them")
     return _each(completed(made).parse_args(argv), _feedback)
 
 
@@ -123,7 +125,7 @@ def _feedback(classroom, unit, arguments):
 def export(argv=None):
     made = _parser("export", EXPORT, ["-o grades.csv", "02 06"],
                    many="labs: 02, 02_mirrored_strategy (all that have grades)")
-    made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: the screen)")
+    made.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: print to the screen)")
     return _each(completed(made).parse_args(argv), _export, together=True)
 
 
@@ -139,7 +141,7 @@ def _export(classroom, units, arguments):
         rows, failed = steps.export(classroom, units, sys.stdout)
     else:
         table = io.StringIO(newline="")
-        with working(f"the grades of {len(units)} labs are read"):
+        with working(f"reading the grades of {len(units)} labs"):
             rows, failed = steps.export(classroom, units, table)
         write_file(Path(arguments.output), table.getvalue(), mode=0o644)
     for whose, why in failed.items():
@@ -178,7 +180,7 @@ def _each(arguments, work, together=False, loads_nbgrader=True):
         units = [unit_named(word, root) for word in arguments.lab]
         from manyhands.grading.nbgrader.class_settings import Classroom
 
-        with working("the gradebook's program is loaded") if loads_nbgrader else contextlib.nullcontext():
+        with working("loading the gradebook's program") if loads_nbgrader else contextlib.nullcontext():
             if loads_nbgrader:
                 from manyhands.grading.classroom import steps  # noqa: F401 (it takes seconds)
             classroom = Classroom(root)

@@ -47,6 +47,6 @@ def batch_of(classroom, unit, kind, students, seed=PUBLIC_SEED, **options):
     there = classroom.students(unit)
     unknown = [student for student in students if student not in there]
     if unknown:
-        raise Refused(f"{', '.join(unknown)}: nothing of {unit} was collected from them.")
+        raise Refused(f"{', '.join(unknown)}: no hand-in for {unit} was collected from them.")
     folders = {student: classroom.place("submitted", student, unit) for student in (students or there)}
     return Batch(folders, classroom.solution(unit), journal_of(classroom, unit, kind), seed, **options)

@@ -19,8 +19,8 @@ HELD = {signal.SIGTERM, signal.SIGINT}
 PATIENCE_S = 20  # for a job to clean up after itself when it is told to stop
 WALL_S, MEMORY_BYTES = 3600, 2**30  # for a job
 TOO_LONG = (
-    "it was stopped after {wall_s:.0f} s, later than any limit of its notebook: "
-    "what was handed in keeps the grader itself busy"
+    "it was stopped after {wall_s:.0f} s, later than any limit of its notebook, because what was handed in keeps the "
+    "grader itself busy"
 )
 TOO_MUCH = "what was handed in, or what it showed, took more than {mb} MB of the grader's own memory"
 

@@ -18,8 +18,8 @@ from manyhands.learner.released import due_file, labs_in
 from manyhands.machine import local_time
 
 NOTHING = (
-    "Nothing of {unit} is graded, and nothing was collected: first `manyhands collect {number}`, "
-    "then `manyhands grade {number}`."
+    "No hand-in for {unit} was collected or graded. First run `manyhands collect {number}`, and then `manyhands grade "
+    "{number}`."
 )
 
 
@@ -38,8 +38,8 @@ def release(classroom, unit, due=None, again=False):
         tell_due(classroom)
     if released.is_dir() and not again:
         if _content(released) != _content(lab):
-            raise Refused(f"{unit} was released before, and another version of it: "
-                          "`--again` puts the new one in its place. Who has fetched the old one keeps it.")
+            raise Refused(f"A different version of {unit} was released before. `--again` replaces it by the new one, "
+                          "but attendees who have fetched the old one keep it.")
         return False
     _start(out)
     tell_due(classroom)
@@ -67,7 +67,7 @@ def _time(text):
         time = datetime.fromisoformat(text.strip().replace(" +", "+").replace(" -", "-"))
         return time.astimezone(UTC).replace(tzinfo=None)  # without a zone it is this machine's
     except (ValueError, OverflowError):
-        raise Refused(f"{text!r} is no time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 "
+        raise Refused(f"{text!r} is not a time. Write it as 2026-12-01 18:00, or with its zone: 2026-12-01 18:00 "
                       "+0900.") from None
 
 
@@ -106,8 +106,8 @@ def collect(classroom, unit, student="", progress=None):
     `progress(done, of)` hears of the folders that were handed in.
     """
     if not _released(classroom, unit).is_dir():
-        raise Refused(f"{unit} was not released yet, so nobody can have handed it in. "
-                      f"First: manyhands release {unit[:2]}")
+        raise Refused(f"{unit} was not released yet, so no one can have handed it in. First run: manyhands release "
+                      f"{unit[:2]}")
     part = exchange(classroom.made(), unit, "Collect", student, update=True)
     part.progress = progress or part.progress
     _start(part)
@@ -127,7 +127,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
         if is_of(entry, classroom.place("submitted", student, unit)):
             entries[student] = entry
         else:
-            failed[student] = f"no grade yet for what was collected last. First `manyhands grade {unit[:2]}`."
+            failed[student] = f"what was collected last has no grade yet. First run `manyhands grade {unit[:2]}`."
     if not entries:
         raise Refused("\n".join(f"{student}: {why}" for student, why in failed.items())
                       or NOTHING.format(unit=unit, number=unit[:2]))
@@ -135,7 +135,7 @@ def give_feedback(classroom, unit, students=(), hold_back=False, **options):
                and any(line["status"] == FAIL for line in entry["grade"]["criteria"])]
     if failing:
         outcome = batch_of(classroom, unit, "public", failing, **options).run()
-        failed.update({student: f"what was expected is not on the page: {why}"
+        failed.update({student: f"the expected values are not on the page: {why}"
                        for student, why in outcome.failed.items()})
     grades.forget_seed()  # before anybody can read what has passed
     pages = _pages(classroom, unit, entries, failing, failed, options.get("progress", lambda *_: None))
@@ -175,7 +175,7 @@ def _page(classroom, unit, student, solution, given, seen, book):
 def _release_page(classroom, unit, student):
     """Put a page into the exchange; why not, if nbgrader refuses."""
     if not (classroom.place("feedback", student, unit) / submissions.STAMPS[1]).is_file():
-        return "it was not handed in through the exchange: give the page to them yourself"
+        return "it was not handed in through the exchange, so give them the page yourself"
     try:
         _start(exchange(classroom, unit, "ReleaseFeedback", student))
     except Refused as problem:

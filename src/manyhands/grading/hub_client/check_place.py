@@ -10,7 +10,7 @@ SOCKET = "MANYHANDS_PLACES"  # names the service's socket; the hub sets it for a
 PATIENCE_S = 60  # the service speaks more often than that
 LINE_BYTES = 1000
 POSITION = "place {position} in the queue, {places} at a time{about} (Ctrl-C leaves it)"
-SILENT = "The queue for checks does not answer; this check goes on without a place."
+SILENT = "The queue for checks does not answer, so this check continues without a place."
 
 
 class Refused(RuntimeError):

@@ -29,9 +29,9 @@ PRIVATE = "p"  # short: the names of sockets are
 ANSWER_S, START_S, END_S = 20, 60, 20
 TRIAL_BYTES, TRIAL_TASKS = 2**28, 100
 REASONS = ("memory", "processes", "died")
-ANOTHER = "its image {image} holds another state of the course than this one: build it anew (docker/README.md)"
+ANOTHER = "its image {image} contains a different version of the course: build it again (docker/README.md)"
 NO_CONTAINER = "no container was started: {said}"
-NO_LIMITS = "it does not hold the limits of memory and processes that it is given"
+NO_LIMITS = "it does not enforce the limits of memory and processes that it is given"
 
 
 class NotStarted(RuntimeError):

@@ -15,7 +15,7 @@ from manyhands.grading.notebooks import NotGraded
 from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import replace_folder
 
-NO_NOTEBOOK = "# Not graded\n\nWhat the verdict is stands below; what was handed in is in `{folder}`."
+NO_NOTEBOOK = "# Not graded\n\nThe verdict is shown below. What was handed in is in `{folder}`."
 
 
 def write(classroom, unit, student, grade):

@@ -17,7 +17,7 @@ from manyhands.learner.released import COURSE
 
 MODES = {"": 0o755, COURSE: 0o755, f"{COURSE}/outbound": 0o755, f"{COURSE}/inbound": 0o3733,
          f"{COURSE}/feedback": 0o711}
-NONE = "There is no exchange at {root}: your instructor makes it by `manyhands release`, or by starting the hub."
+NONE = "There is no exchange at {root}. Your instructor makes it by `manyhands release`, or by starting the hub."
 
 
 def make(root):

@@ -38,12 +38,12 @@ pre {{ background: #f6f8fa; padding: .8em; overflow-x: auto; white-space: pre-wr
 </html>
 """
 HIDDEN = (
-    "It passes with the seed of your own notebook, but not with another seed. "
-    "Are numbers written into the answer that should be computed?"
+    "It passes with the seed of your own notebook, but not with a different seed. Does the answer contain fixed "
+    "numbers that should be computed?"
 )
 PUBLIC_SEED = (
-    "Expected and got are those of your notebook with the seed that it has on your own machine; "
-    "grades are taken with another one."
+    "The expected and actual values were computed with the seed that your notebook has on your own machine, whereas "
+    "grades use a different seed."
 )
 UNANSWERED = "There is no answer."
 
@@ -75,7 +75,7 @@ def _facts(marks):
     if marks["late_s"] > 0:
         rows.append(("Late", f"{marks['late_s'] / 3600:.1f} hours"))
     if marks["penalty"]:
-        rows.append(("Taken off for being late", grade_report.number(marks["penalty"])))
+        rows.append(("Deduction for being late", grade_report.number(marks["penalty"])))
     return (
         "<table>"
         + "".join(f'<tr><td class="narrow">{key}</td><td>{_text(value)}</td></tr>' for key, value in rows)

@@ -27,12 +27,12 @@ LOCKED = ("{path} is locked: another program, such as formgrader or a second `ma
           "Wait until it has finished, then run the command again.")
 NOT_WRITTEN = ("{path} could not be written ({reason}). Check the free space and your permissions, then run the "
                "command again.")
-UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again: every grade "
-              "is written anew from the folder grades beside it. Marks given by hand exist in the old file only, so "
+UNREADABLE = ("{path} cannot be used as a gradebook ({reason}). Move it aside and run the command again, which writes "
+              "every grade anew from the folder grades next to it. Marks given by hand exist only in the old file, so "
               "keep it.")
 SAID = {"locked": LOCKED, "disk is full": NOT_WRITTEN, "readonly": NOT_WRITTEN, "disk I/O error": NOT_WRITTEN}
 REFUSED = """nbgrader does not take {unit} into its gradebook: {problem}
-If checks came or went since the first one was graded, put classroom/gradebook.db aside and run `manyhands grade {unit}` again:
+If checks were added or removed since the first one was graded, move classroom/gradebook.db aside and run `manyhands grade {unit}` again:
 all grades are written anew from classroom/grades/, but marks given by hand are in the old file only.
 {said}"""  # noqa: E501
 
@@ -81,7 +81,7 @@ def _refuse_foreign(path):
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as database:
         tables = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if tables and "alembic_version" not in tables:
-        raise GradebookError(UNREADABLE.format(path=path, reason="it is the database of another program"))
+        raise GradebookError(UNREADABLE.format(path=path, reason="it is the database of a different program"))
 
 
 @contextmanager

@@ -28,13 +28,13 @@ from manyhands.machine import local_time
 MOST_KEPT = 100  # hand-ins of one attendee and lab
 SLACK = timedelta(minutes=2)  # handing in takes a moment, and clocks of machines differ
 NOT_A_NAME = "Not collected: {folder} does not name an attendee."
-NO_FOLDER = "Not collected: {folder} is no folder, or cannot be read."
-NOT_THEIRS = "Not collected: {folder} says that it is by {student}, but it belongs to {owner}."
+NO_FOLDER = "Not collected: {folder} is not a folder, or cannot be read."
+NOT_THEIRS = "Not collected: {folder} says that it is from {student}, but it belongs to {owner}."
 WRONG = "Not collected: {folder}: {problem}"
-FULL = "{most} hand-ins are kept already; what is not needed may be deleted in {folder}"
+FULL = "{most} hand-ins are already kept. You may delete those in {folder} that you do not need"
 DATED = (
-    "The name of the folder says that it was handed in at {named}, but it was changed last at {changed}: "
-    "that time counts."
+    "The name of the folder says that it was handed in at {named}, but it was last changed at {changed}, and that "
+    "time counts."
 )
 NO_TIME = "Not collected: {folder} does not say when it was handed in."
 
@@ -50,7 +50,7 @@ class Collect(ExchangeCollect):
         self.course_path = os.path.join(self.root, self.coursedir.course_id)
         self.inbound_path = os.path.join(self.course_path, "inbound")
         if not os.path.isdir(self.inbound_path):
-            self.fail(f"Nothing can be collected: there is no {self.inbound_path}. Release a lab first.")
+            self.fail(f"Nothing can be collected, because {self.inbound_path} does not exist. Release a lab first.")
         self.src_records = []
         hub = Path(os.environ.get("MANYHANDS_HUB") or Path(self.coursedir.root) / ".manyhands" / "hub")
         self.accounts = _accounts(hub)

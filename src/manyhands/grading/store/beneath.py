@@ -110,9 +110,9 @@ class Below:
         with os.fdopen(self._opened(name, _STEP), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise OSError("it is no plain file")
+                raise OSError("it is not a plain file")
             if self.own and status.st_uid != self.owner:
-                raise PermissionError("it belongs to somebody else")
+                raise PermissionError("it belongs to a different user")
             content = file.read(min(most, status.st_size) + 1)
             self.changed = max(self.changed, os.fstat(file.fileno()).st_ctime)
         return content

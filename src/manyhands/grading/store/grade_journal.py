@@ -15,9 +15,9 @@ from manyhands.grading.store import submissions
 from manyhands.grading.store.atomic import write_file
 
 FIRST = "first grade"
-RESUBMITTED = "another submission was handed in"
+RESUBMITTED = "a different submission was handed in"
 CHANGED = "the solution or its checks have changed"
-AGAIN = "graded again, as was asked"
+AGAIN = "graded again on request"
 LEFT_BEHIND_S = 2  # a process that a killed batch has just forked may keep its lock for a moment
 
 
@@ -40,7 +40,7 @@ class Journal:
             until = time.monotonic() + LEFT_BEHIND_S
             while not _locked(file):
                 if time.monotonic() > until:
-                    raise Busy(f"{self.folder.name} is being graded by another process just now. Wait for it to end.")
+                    raise Busy(f"{self.folder.name} is being graded by another process. Wait until it has finished.")
                 time.sleep(0.05)
             for left in self.folder.rglob(".new-*"):  # by a process that was killed
                 left.unlink(missing_ok=True)

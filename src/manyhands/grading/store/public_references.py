@@ -8,8 +8,8 @@ from manyhands.grading.store import references
 from manyhands.grading.store.atomic import write_file
 
 SEED = 0  # the one that a lab's checks have on the learner's own machine
-NOT_YET = ("The reference for {unit} is not made yet: the classroom's server makes all of them when it is started for "
-           "the first time. Try again in a few minutes; the check cells in the notebook work already.")
+NOT_YET = ("The reference for {unit} does not exist yet, because the classroom's server makes all references when it "
+           "is started for the first time. Try again in a few minutes. The check cells in the notebook already work.")
 
 
 class NotYet(LookupError):

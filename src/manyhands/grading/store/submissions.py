@@ -18,19 +18,20 @@ MOST_FILES = 2000
 STAMPS = ("timestamp.txt", "submission_secret.txt")  # written by nbgrader beside what was handed in
 NOTES = "collected.txt"  # written by us: what could not be taken along
 NOT_WORK = (".ipynb_checkpoints", "__pycache__", "feedback")
-EMPTY = "The folder that was handed in holds no notebook. It should hold {wanted}."
-OTHERS = "There is no {wanted}, and no other notebook here is a copy of this lab: {found}."
-SEVERAL = "There is no {wanted}, but more than one copy of the lab: {found}. Hand in one, under its own name."
-RENAMED = "The notebook was called {name}; it should be {wanted}. It was graded all the same."
-UNREADABLE = "Not taken along, because it could not be read: {name}."
+EMPTY = "The folder that was handed in does not contain a notebook. It should contain {wanted}."
+OTHERS = "{wanted} is missing, and no other notebook here is a copy of this lab: {found}."
+SEVERAL = ("{wanted} is missing, and there is more than one copy of the lab: {found}. Hand in one copy under its "
+           "original name.")
+RENAMED = "The notebook was called {name} instead of {wanted}. It was graded nevertheless."
+UNREADABLE = "Left out because it could not be read: {name}."
 TOO_MUCH = (
-    "Too much was handed in (more than {files} files or {mb} MB): {name} and what comes after it was not taken along."
+    "Too much was handed in (more than {files} files or {mb} MB): {name} and everything after it was left out."
 )
 LEFT = {  # by what it is
-    "other": "Not taken along, because it is no plain file: {name}.", "unreadable": UNREADABLE,
-    "deep": "Not taken along, because it lies too deep, its path is too long, or it is too much: {name}.",
+    "other": "Left out because it is not a plain file: {name}.", "unreadable": UNREADABLE,
+    "deep": "Left out because its folder is too deep, its path is too long, or it is too large: {name}.",
 }
-OUR_NAME = "Not taken along, because the grader gives this name to its own notes: {name}."
+OUR_NAME = "Left out because the grader uses this name for its own notes: {name}."
 
 
 def digest(folder):

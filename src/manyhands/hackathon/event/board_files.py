@@ -24,10 +24,10 @@ def of_event(event, challenges, reveal=False):
                for one, wait in zip(line, waits, strict=True)]
     note = ""
     if frozen:
-        note = f"Frozen at {_clock(settings.frozen_from)}. Entries are still judged; the organisers show the result " \
-               "after the end."
+        note = (f"Frozen at {_clock(settings.frozen_from)}. Entries are still judged, and the organisers show the "
+                "result after the end.")
     elif waiting and not at_work:
-        note = "No judge is at work just now: entries wait, and none is lost."
+        note = "No judge is running at the moment. Entries wait, and none of them is lost."
     until = settings.frozen_from if frozen else min(now, settings.ends)
     return Board(settings.title, _sections(settings.challenges, challenges, shown), settings.counts, settings.begins,
                  until, note, None if frozen else tuple(waiting), now)

@@ -78,10 +78,10 @@ def _section(section, board, layout):
     lines = lines or f'<tr><td colspan="5">{none}</td></tr>'
     first = standings.simplest(rows, section.baseline)
     prize = _prize(first, layout) if first else ""
-    return (f"<section><h2>{escape(section.title)}</h2><p>Less is better. Baseline (dashed): {section.baseline:g} "
-            f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number>"
-            f"<th>team<th class=number>score, {escape(section.unit)}<th class=number>size<th class=when>"
-            f"handed in</thead><tbody>{lines}</tbody></table>{prize}</section>")
+    return (f"<section><h2>{escape(section.title)}</h2><p>Lower is better. Baseline (dashed): {section.baseline:g} "
+            f"{escape(section.unit)}.</p>{chart}<table><thead><tr><th class=number><th>team<th class=number>score, "
+            f"{escape(section.unit)}<th class=number>size<th class=when>handed "
+            f"in</thead><tbody>{lines}</tbody></table>{prize}</section>")
 
 
 def _prize(first, short):
@@ -94,7 +94,7 @@ def _prize(first, short):
 def _row(row, place, teams, short):
     at = teams.index(row.team) if row.team in teams else score_chart.NAMED
     colour = f" t{at}" if at < score_chart.NAMED else ""
-    remarks = ["seeds of an earlier record"] if row.seeds_of else []
+    remarks = ["judged with the seeds of an earlier record"] if row.seeds_of else []
     remarks += [f"looked at by {row.looked}"] if row.looked and not short else []
     said = f" <small>({escape('; '.join(remarks))})</small>" if remarks else ""
     team = f'<td class="team{colour}">{escape(row.team)}{said}'
@@ -106,11 +106,11 @@ def _row(row, place, teams, short):
 
 def _queue(waiting):
     if not waiting:
-        return "<h3>No entry waits.</h3>"
+        return "<h3>No entry is waiting.</h3>"
     rows = "".join(f"<tr><td class=number>{number}<td class=team>{escape(team)}<td>{escape(title)}<td class=number>"
                    f"{duration(about_s)}</tr>" for number, (team, title, about_s) in enumerate(waiting, 1))
-    return (f"<h3>Entries that wait: {len(waiting)}</h3><table><thead><tr><th class=number><th>team<th>challenge"
-            f"<th class=number>result in about</thead><tbody>{rows}</tbody></table>")
+    return (f"<h3>Waiting entries: {len(waiting)}</h3><table><thead><tr><th class=number><th>team<th>challenge<th "
+            f"class=number>result in about</thead><tbody>{rows}</tbody></table>")
 
 
 def duration(seconds):

@@ -19,8 +19,8 @@ from manyhands.hackathon.event.event_log import Log
 HOUR_S = 3600
 FREE_WITHDRAWALS = 3  # entries that a team may take back in an hour before they count as handed in
 MOST_TIMES = 4  # that a judge begins with one entry: what ends the judge itself must not do so for ever
-GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was ended {MOST_TIMES} times while it had this entry: ask "
-                                                 "the organisers."}) + "\n"
+GIVEN_UP = json.dumps({"score": None, "problem": f"The judge was stopped {MOST_TIMES} times while it was judging this "
+                                                 "entry. Ask the organisers."}) + "\n"
 
 
 class NotTaken(Exception):
@@ -71,9 +71,10 @@ class Event:
     def _check(self, found, team, challenge, sha256):
         settings, now = self.settings, self.now()
         if team not in settings.teams:
-            raise NotTaken(f"There is no team {team!r}. The organisers write teams into {event_settings.NAME}.")
+            raise NotTaken(f"There is no team {team!r}. The organisers enter teams in {event_settings.NAME}.")
         if challenge not in settings.challenges:
-            raise NotTaken(f"The event has no challenge {challenge!r}, but: {', '.join(settings.challenges)}.")
+            raise NotTaken(f"The event has no challenge {challenge!r}. Its challenges are "
+                           f"{', '.join(settings.challenges)}.")
         if not settings.begins <= now <= settings.ends:
             when = "has not begun" if now < settings.begins else "is over"
             raise NotTaken(f"The event {when}: it takes entries from {_clock(settings.begins)} to "
@@ -81,14 +82,15 @@ class Event:
         mine = [one for one in found.values() if one.team == team]
         for one in mine:
             if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
-                raise NotTaken(f"This entry waits already: it is number {one.number}.")
+                raise NotTaken(f"This entry is already waiting as number {one.number}.")
         used, taken_back = _used(mine, now)
         if used >= settings.an_hour:
             ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
             again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
-            room = "To withdraw one that still waits makes room." if taken_back < FREE_WITHDRAWALS else (
-                f"To withdraw another one makes no room: in any hour only the first {FREE_WITHDRAWALS} entries that "
-                f"were withdrawn do not count, and your team has withdrawn {taken_back}.")
+            room = ("If you withdraw an entry that is still waiting, you can hand in another "
+                    "one.") if taken_back < FREE_WITHDRAWALS else (
+                f"Withdrawing another entry does not help, because in any hour only the first {FREE_WITHDRAWALS} "
+                f"withdrawn entries do not count, and your team has withdrawn {taken_back}.")
             raise NotTaken(f"Your team has handed in {used} entries in the last hour, and may do so "
                            f"{settings.an_hour} times: the next from {_clock(again)} on. {room}")
 
@@ -97,9 +99,9 @@ class Event:
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.team != team:
-                raise NotTaken(f"Your team has handed in no entry {number}.")
+                raise NotTaken(f"Your team has not handed in an entry {number}.")
             if one.withdrawn:
-                raise NotTaken(f"Entry {number} is withdrawn already.")
+                raise NotTaken(f"Entry {number} has already been withdrawn.")
             append({"do": "withdraw", "number": number, "at": self.now()})
 
     # ------------------------------------------------------------ the judge
@@ -113,7 +115,7 @@ class Event:
                     break
                 time.sleep(0.05)
             else:
-                raise NotTaken(f"Another process judges {self.folder} already.")
+                raise NotTaken(f"Another process is already judging {self.folder}.")
             yield
 
     def is_judged(self):

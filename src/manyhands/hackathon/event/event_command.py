@@ -17,20 +17,20 @@ RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
 def add_parsers(does):
-    one = does.add_parser("event", help="make the folder of an event, with event.toml to fill in")
+    one = does.add_parser("event", help="make the folder of an event, with a file event.toml to fill in")
     one.add_argument("folder")
-    for name, words in (("submit", "hand in an entry; says its number and how long it takes"),
-                        ("withdraw", "take an entry back: it is not judged, or does not count"),
-                        ("status", "a team's entries, their results, and how long the others take")):
+    for name, words in (("submit", "hand in an entry, and print its number and how long judging takes"),
+                        ("withdraw", "withdraw an entry, so that it is not judged or does not count"),
+                        ("status", "list a team's entries, their results, and how long the others take")):
         one = does.add_parser(name, help=words)
         if name != "status":
             one.add_argument("entry" if name == "submit" else "number", type=str if name == "submit" else int)
-        one.add_argument("--event", metavar="FOLDER", help="the event's folder; on a hub it is left out")
-        one.add_argument("--team", metavar="NAME", help="on a hub it is known who asks")
-    one = does.add_parser("run", help="judge what teams hand in, and write the board, until Ctrl-C")
+        one.add_argument("--event", metavar="FOLDER", help="the event's folder (omit it on a hub)")
+        one.add_argument("--team", metavar="NAME", help="the team (omit it on a hub, which knows who asks)")
+    one = does.add_parser("run", help="judge what teams hand in and update the board, until Ctrl-C")
     one.add_argument("event", metavar="EVENT")
     one.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
-    one.add_argument("--once", action="store_true", help="end when no entry waits")
+    one.add_argument("--once", action="store_true", help="stop when no entry is waiting")
     one.add_argument("--again", type=int, action="append", default=[], metavar="NUMBER",
                      help="first judge this entry once more, under new seeds (may be repeated)")
     one = does.add_parser("look", help="record that a person has read an entry, and whether it counts")
@@ -44,14 +44,14 @@ def add_parsers(does):
     one = does.add_parser("board", help="write the board of an event, or of a folder with records")
     one.add_argument("folder")
     one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
-    one.add_argument("--reveal", action="store_true", help="also what was handed in after the freeze")
+    one.add_argument("--reveal", action="store_true", help="show also what was handed in after the freeze")
     one.add_argument("--public", metavar="FILE", help="for a folder with records: the key that must have signed them")
 
 
 def event(options):
     path = event_settings.write_template(options.folder)
-    print(printable(f"{path}: write the times, the challenges and the teams into it. Then, on the judge's machine:\n"
-                    f"  manyhands hack run {options.folder} --key judge.key"))
+    print(printable(f"{path}: enter the times, the challenges and the teams in this file. Then run on the judge's "
+                    f"machine:\n  manyhands hack run {options.folder} --key judge.key"))
     return 0
 
 
@@ -88,7 +88,7 @@ def run(options):
     with there.judge():
         for number in options.again:
             there.again(number)
-        with working(f"{there.settings.title}: rooms are opened") as line, Rooms(4) as rooms:
+        with working(f"{there.settings.title}: opening rooms") as line, Rooms(4) as rooms:
             line.clear()
             shown = _Shown(there, CHALLENGES)
 
@@ -104,7 +104,7 @@ def run(options):
             try:
                 _go_on(there, judge_one, tell, options.once, shown)
             except KeyboardInterrupt:
-                print("The judge stops. What waits is judged when it is started again.")
+                print("The judge stops. Waiting entries are judged when it is started again.")
     return 0
 
 
@@ -163,7 +163,7 @@ def look(options):
         raise NotTaken(f"There is no judged entry {options.number}.")
     with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
         if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
-            raise NotTaken("--key must be the key that has signed the record of this entry.")
+            raise NotTaken("--key must be the key that signed the record of this entry.")
     if not options.by.strip() or not options.by.isprintable() or len(options.by) > event_settings.MOST_LETTERS:
         raise NotTaken(f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable characters.")
     said = looks.text(one.record, options.by, options.counts, there.now())
@@ -186,7 +186,7 @@ def board(options):
         verified = _verified_by(options.public)
         shown = board_files.of_records(folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one))
     else:
-        raise NoFile(f"{folder} is no folder with an event or with records.")
+        raise NoFile(f"{folder} is not a folder with an event or with records.")
     for _, problem in left_out:
         print(f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}", file=sys.stderr)
     board_files.write(shown, output)

@@ -52,7 +52,8 @@ def _wait(event, number):
     if now and now.number == number:
         said = f"The judge has been working on it since {_clock(now.taken[-1])}."
     else:
-        said = f"It waits, {wait.before} before it." if wait.before else "It is the first."
+        entries = "1 entry" if wait.before == 1 else f"{wait.before} entries"
+        said = f"It is waiting, with {entries} before it." if wait.before else "It is the first in the queue."
         if event.submissions()[number].slow:
             said += (f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged when no other "
                      "entry waits.")
@@ -61,13 +62,13 @@ def _wait(event, number):
         if now and event.submissions()[number].slow:
             return said
     if not event.is_judged():
-        return f"{said} No judge is at work just now: nothing is lost, but the time is not known."
+        return f"{said} No judge is running at the moment. Nothing is lost, but the time is not known."
     if wait.about_s is None:
         return f"{said} No entry has a score yet, so the time is not known."
     if wait.about_s <= 0:
-        return f"{said} Its result may come any moment."
-    return (f"{said} Its result comes in about {duration(wait.about_s)}; if all other teams hand in now, in "
-            f"{duration(wait.at_most_s)}. An entry whose judging keeps others waiting for more than "
+        return f"{said} Its result may arrive at any moment."
+    return (f"{said} Its result is ready in about {duration(wait.about_s)}, or in {duration(wait.at_most_s)} if all "
+            "other teams hand in now. An entry whose judging keeps others waiting for more than "
             f"{fair_queue.SLOW_S} s is put behind them.")
 
 

@@ -14,6 +14,6 @@ def ask(what, *values):
     if "error" in answer:
         raise NotTaken(answer["error"])
     if "said" not in answer:
-        raise NotTaken("No hub answers here. Without one, name the event and the team: --event FOLDER --team NAME. On "
-                       "a hub, look with `manyhands hack status` whether it was taken.")
+        raise NotTaken("No hub answers here. Without a hub, name the event and the team: --event FOLDER --team NAME. "
+                       "On a hub, use `manyhands hack status` to see whether the entry was taken.")
     return answer["said"]

@@ -37,7 +37,7 @@ def svg(ways, teams, unit, begins, until, baseline=None, size=(WIDTH, HEIGHT), n
             ends.append((y(ways[team][-1][1]), team, kind))
     named_at = _apart(ends, height - BOTTOM)
     parts += [_text(right + 8, at + 4, _short(team), "start", kind) for at, team, kind in named_at]
-    label = f"Score ({unit}) of each team over time; the table below has what counts"
+    label = f"Score ({unit}) of each team over time; the table below shows what counts"
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 

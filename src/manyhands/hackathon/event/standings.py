@@ -31,7 +31,7 @@ def result(record, team, number, at, challenge=None, seen=None):
     looked at the entry; `seen` is their `looks.Look`."""
     score, problem = record["score"], record.get("problem", "")
     if seen and not seen.counts:
-        score, problem = None, f"{seen.by} has looked at this entry: it breaks the rules."
+        score, problem = None, f"{seen.by} has looked at this entry, and it breaks the rules."
     elif score is not None and record.get("flags") and not seen:
         score, problem = None, f"{HELD} {record['flags'][0]}"
     return Result(team, challenge or record["challenge"], number, at, score, record.get("unit", ""), problem,

@@ -18,16 +18,16 @@ from manyhands.machine import local_time
 from manyhands.units import NotAClone
 
 DESCRIPTION = """Trial accounts of the hub on this machine. A running hub follows every change within seconds.
-Passwords are kept as scrypt only: they stand in the hand-out, and nowhere else."""
+Passwords are stored only as scrypt, and they are written only in the hand-out."""
 MOST = LAST_UID - FIRST_UID + 1  # each account has a number that no other has had
 LONGEST_NAME = 100  # of a person, in full: so that it fits on a slip
 TIME = "12h, 3d, 2w, 2026-12-01 or 2026-12-01T18:00"
-NOT_ROOT = ("Only root can give each attendee a user number and a closed room of their own. "
-            "Without root the hub is a demonstration for one person: it takes one account, and there is one, "
-            "or you asked for more. Run this as root for a class.")
-TO_START = "The papers name {where} : that is where the hub answers when it is started with\n  manyhands hub{more}"
-NO_PAPERS = ("The papers could not be written: {why}\nThe accounts exist, and their passwords are lost. Make "
-             "new ones:\n  manyhands accounts reset {names}")
+NOT_ROOT = ("Only root can give each attendee a separate user number and a closed room. Without root, the hub is a "
+            "demonstration for one person and accepts only one account, but one exists already, or you asked for "
+            "several. Run this as root for a class.")
+TO_START = "The papers name {where} , which is where the hub answers when it is started with\n  manyhands hub{more}"
+NO_PAPERS = ("The papers could not be written: {why}\nThe accounts exist, but their passwords are lost. Make new "
+             "ones:\n  manyhands accounts reset {names}")
 AT_ANOTHER = "For another address: `manyhands accounts reset NAME... --address ADDRESS` prints new papers."
 
 
@@ -41,31 +41,32 @@ def parser():
                            "extend hand07 --expires 1w", "list"])
     made.add_argument("--home", metavar="FOLDER", help="the hub's folder (default: .manyhands/hub in the clone)")
     actions = made.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = actions.add_parser("create", help="new accounts, and the papers to hand out")
+    create = actions.add_parser("create", help="make accounts, and the papers to hand out")
     create.add_argument("count", type=int, metavar="N")
-    create.add_argument("--prefix", default="hand", help="names are PREFIX01, PREFIX02 ... (default: hand)")
+    create.add_argument("--prefix", default="hand", help="the names are PREFIX01, PREFIX02 ... (default: hand)")
     several = actions.add_parser("import",
-                                 help="accounts for registered people, from a CSV with the column name, "
-                                      "and if you like full_name, role, expires")
+                                 help="make accounts for registered people, from a CSV with the column name and, "
+                                      "optionally, full_name, role and expires")
     several.add_argument("table", type=Path, metavar="CSV")
     for one in (create, several):
         one.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
         one.add_argument("--role", choices=ROLES, default=ATTENDEE)
-    reset = actions.add_parser("reset", help="new passwords; opens revoked accounts again")
+    reset = actions.add_parser("reset", help="make new passwords, which also reopens revoked accounts")
     for one in (create, several, reset):
-        one.add_argument("--address", help="what the papers name (default: where the hub was last started)")
+        one.add_argument("--address", help="the address on the papers (default: where the hub was last started)")
         one.add_argument("--out", type=Path, metavar="FOLDER",
                          help="a new folder for the papers (default: one in the hub's folder)")
-    actions.add_parser("list", help="all accounts")
-    extend = actions.add_parser("extend", help="a new end")
+    actions.add_parser("list", help="list all accounts")
+    extend = actions.add_parser("extend", help="set a new end of accounts")
     extend.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
-    revoke = actions.add_parser("revoke", help="end accounts at once; their files stay")
-    purge = actions.add_parser("purge", help="delete ended accounts and their homes, once those are archived")
+    revoke = actions.add_parser("revoke", help="end accounts immediately, but keep their files")
+    purge = actions.add_parser("purge", help="delete ended accounts and their homes, after these have been archived")
     restore = actions.add_parser("restore",
-                                 help="put the files of the newest archive back into the home, beside what is there")
+                                 help="put the files of the newest archive back into the home, next to what it "
+                                      "contains")
     for one in (reset, extend, revoke, purge, restore):
         one.add_argument("names", nargs="*" if one is purge else "+", metavar="NAME")
-    purge.add_argument("--ended", action="store_true", help="all that are expired or revoked")
+    purge.add_argument("--ended", action="store_true", help="all accounts that are expired or revoked")
     return made
 
 
@@ -114,7 +115,7 @@ def read_people(path):
     except UnicodeDecodeError:
         raise AccountError(f"{path} is not in UTF-8: save it as \"CSV UTF-8\".") from None
     except csv.Error as problem:
-        raise AccountError(f"{path} is no CSV: {problem}.") from None
+        raise AccountError(f"{path} is not a CSV: {problem}.") from None
     if "name" not in columns:
         raise AccountError(f"{path} has no column \"name\"; its first line is: {', '.join(columns) or 'empty'}.")
     people = [{**person, "name": person["name"].lower(), "line": line} for line, person in enumerate(people, 2)
@@ -139,13 +140,13 @@ def _plain_file(path):
         raise AccountError(f"{path} cannot be read: {problem.strerror}.") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise AccountError(f"{path} is no plain file: name a CSV.")
+        raise AccountError(f"{path} is not a plain file. Name a CSV.")
     return open(handle, encoding="utf-8-sig", newline="")
 
 
 def _add(accounts, people, options):
     if not people:
-        raise AccountError("There is nobody in that table.")
+        raise AccountError("That table contains no names.")
     if not is_classroom() and len(accounts.load()) + len(people) > 1:
         raise AccountError(NOT_ROOT)
     _hand_out(accounts, lambda: accounts.create(people, options.expires, options.role), options)
@@ -173,7 +174,7 @@ def _hand_out(accounts, make, options):
         names = " ".join(account.name for account, _ in made)
         raise NotDone(NO_PAPERS.format(why=problem, names=names)) from None
     print(f"{len(made)} account{'s' if len(made) > 1 else ''}: {', '.join(account.name for account, _ in made)}")
-    print(f"The passwords stand in these files only:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
+    print(f"The passwords are only in these files:\n  {table}\n  {paper}   (one slip each, to be cut apart)")
     if not options.address and not (accounts.folder / LOCK).exists():  # no hub was started here yet
         home = f" --home {accounts.folder}" if options.home else ""
         print(TO_START.format(where=where, more=home + (f" --ip {ip}" if is_classroom() else "")))
@@ -198,7 +199,7 @@ def _extend(accounts, options):
 
 def _revoke(accounts, options):
     for account in accounts.revoke(options.names):
-        print(f"{account.name}: revoked. Its files stay until `manyhands accounts purge {account.name}`.")
+        print(f"{account.name}: revoked. Its files are kept until `manyhands accounts purge {account.name}`.")
 
 
 def _purge(accounts, options):
@@ -206,7 +207,7 @@ def _purge(accounts, options):
         name for name, account in accounts.load().items() if options.ended and account.state != "open"
     ]
     if not names:
-        raise AccountError("Say which: names, or --ended for all that are expired or revoked.")
+        raise AccountError("Give names, or --ended for all accounts that are expired or revoked.")
     wrong = []
     for name in names:
         try:

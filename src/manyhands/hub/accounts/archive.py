@@ -17,9 +17,9 @@ from manyhands.hub.accounts.table import AccountError
 
 LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
 LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte
-LEFT_OUT = f"what lies below a path of {LONGEST_BYTES} bytes"
-NOT_ARCHIVED = """The home of {name} could not be archived; nothing was deleted: {why}
-If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or take them away; then it goes on by itself."""  # noqa: E501
+LEFT_OUT = f"what is below a path of {LONGEST_BYTES} bytes"
+NOT_ARCHIVED = """The home of {name} could not be archived, so nothing was deleted: {why}
+If there are files of another user in {home}, give them to the person, chown -R {uid}:{uid}, or remove them. Afterwards, archiving continues automatically."""  # noqa: E501
 
 
 def archive(accounts, name):
@@ -73,7 +73,7 @@ def restore(accounts, name):
         done = _run(account, home, "tar", "--extract", "--gzip", "--keep-old-files", f"--directory={inside}",
                     stdin=file)
     if done.returncode:
-        raise AccountError(f"{packed.name} could not be unpacked whole into {home / inside}: {_said(done)}")
+        raise AccountError(f"{packed.name} could not be unpacked completely into {home / inside}: {_said(done)}")
     account_log.write(accounts.folder, "restore", name, file=str(packed))
     return (home / inside).resolve()
 
@@ -83,7 +83,7 @@ def purge(accounts, name):
     Returns the archive, or None."""
     account, home = accounts.get(name), accounts.home(name)
     if account.state == "open":
-        raise AccountError(f"{name} is open until its end: `manyhands accounts revoke {name}` first.")
+        raise AccountError(f"{name} is open until its end. Run `manyhands accounts revoke {name}` first.")
     wait_until_quiet(account)
     changed = home.is_dir() and (not account.archived or newest(accounts, name) is None)
     kept = archive(accounts, name) if changed else newest(accounts, name)
@@ -91,7 +91,7 @@ def purge(accounts, name):
         # shutil.rmtree ends in a RecursionError
         done = subprocess.run(["rm", "--recursive", "--force", "--", str(home)], stderr=subprocess.PIPE)
         if done.returncode:
-            raise AccountError(f"The home of {name} could not be deleted whole: {_said(done)}")
+            raise AccountError(f"The home of {name} could not be deleted completely: {_said(done)}")
     accounts.remove(name)
     return kept
 
@@ -101,8 +101,8 @@ def wait_until_quiet(account, patience_s=30):
     until = time.monotonic() + patience_s
     while os.geteuid() == 0 and _processes(account):
         if time.monotonic() > until:
-            raise AccountError(f"Processes of {account.name} still run. Is the hub running? It stops them within "
-                               "seconds; then try again.")
+            raise AccountError(f"Processes of {account.name} are still running. If the hub is running, it stops them "
+                               "within seconds, so try again.")
         time.sleep(0.2)
 
 

@@ -21,7 +21,7 @@ FAILURES = {"name in its browser": 5, "name and place": 5, "place": 100}  # a wh
 # the cookie of a browser in which a person has logged in: nobody else's mistakes count there
 KNOWN, KNOWN_DAYS = "manyhands-known", 30
 TOO_MANY = "Too many wrong passwords. Wait {minutes} minutes, then try again, or ask your instructor for a new one."
-ENDED = "This account ended on {when}. Ask your instructor to extend it; your files are kept."
+ENDED = "This account ended on {when}. Your files are kept. Ask your instructor to extend the account."
 REVOKED = "This account was closed by your instructor. Your files are kept."
 
 

@@ -14,7 +14,7 @@ FACTS = (("Address / アドレス", "address"), ("Name / 名前", "name"), ("Pas
 STEPS = (
     "1. Open the address in a browser, and log in with the name and the password.",
     "2. The page Start_Here opens. Begin with unit 00.",
-    "3. At the end of the account your server stops. Download from work/ what you want to keep.",
+    "3. When the account ends, your server stops. Before that, download from work/ what you want to keep.",
     "1. ブラウザーで上のアドレスを開き、名前とパスワードでログインします。",
     "2. Start_Here のページが開きます。ユニット 00 から始めてください。",
     "3. 期限になるとサーバーは止まります。残したいものは work/ からダウンロードしてください。",

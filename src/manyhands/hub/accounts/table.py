@@ -69,7 +69,7 @@ def until(text, now=None):
     try:
         end = datetime.fromisoformat(text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")).timestamp()
     except (ValueError, OverflowError):
-        raise AccountError(f"{text[:80]!r} is no time: write for example 12h, 3d, 2w, 2026-12-01 or "
+        raise AccountError(f"{text[:80]!r} is not a time. Write for example 12h, 3d, 2w, 2026-12-01 or "
                            "2026-12-01T18:00.") from None
     if end <= now:
         raise AccountError(f"{text} has passed already.")
@@ -78,7 +78,7 @@ def until(text, now=None):
 
 def _in_calendar(end, text):
     if end > LATEST:
-        raise AccountError(f"{text[:80]!r} ends after the year {LATEST_YEAR}: name an earlier end.")
+        raise AccountError(f"{text[:80]!r} ends after the year {LATEST_YEAR}. Name an earlier end.")
     return end
 
 
@@ -101,9 +101,8 @@ class Accounts:
         except FileNotFoundError:
             return {}, FIRST_UID
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-            raise AccountError(f"{self.path} is damaged or from a different version "
-                               f"({type(problem).__name__}: {str(problem)[:200]}). Put back a copy of it; nothing was "
-                               "changed.") from None
+            raise AccountError(f"{self.path} is damaged or from a different version ({type(problem).__name__}: "
+                               f"{str(problem)[:200]}). Nothing was changed. Restore the file from a copy.") from None
 
     def get(self, name):
         """The account of this name; raises AccountError."""
@@ -154,7 +153,7 @@ class Accounts:
         for uid in range(first, LAST_UID + 1):
             if uid not in taken:
                 return uid
-        raise AccountError(f"The user numbers up to {LAST_UID} are used up: begin a new hub folder (--home).")
+        raise AccountError(f"The user numbers up to {LAST_UID} are used up. Start a new hub folder (--home).")
 
     def free_names(self, count, prefix):
         """`prefix01`, `prefix02` ...: the first names after those that are taken."""
@@ -214,16 +213,16 @@ class Accounts:
 
 def _find(table, name):
     if name not in table:
-        raise AccountError(f"There is no account {name!r}; `manyhands accounts list` shows those that there are.")
+        raise AccountError(f"There is no account {name!r}. `manyhands accounts list` shows all accounts.")
     return table[name]
 
 
 def _check_new(name, role, table):
     if not NAME.fullmatch(name):
-        raise AccountError(f"{name!r} cannot be a name: it must begin with a letter; small letters, "
-                           "digits and hyphens may follow, 31 in all.")
+        raise AccountError(f"{name!r} cannot be a name. A name begins with a small letter, followed by at most 30 "
+                           "small letters, digits and hyphens.")
     if name in table:
-        raise AccountError(f"There is an account {name!r} already; `manyhands accounts reset {name}` gives it a new "
+        raise AccountError(f"The account {name!r} already exists. `manyhands accounts reset {name}` gives it a new "
                            "password.")
     if role not in ROLES:
         raise AccountError(f"{name}: there is no role {role!r}; the roles are {', '.join(ROLES)}.")

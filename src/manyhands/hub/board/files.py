@@ -126,7 +126,7 @@ class File:
                 try:
                     self.board.from_line(json.loads(line))
                 except (ValueError, BadResult) as problem:
-                    print(f"board: a line of {self.path} is passed over: {problem}", file=sys.stderr, flush=True)
+                    print(f"board: skipped a line of {self.path}: {problem}", file=sys.stderr, flush=True)
 
     def _renew(self):
         """Write the file anew, in one step."""

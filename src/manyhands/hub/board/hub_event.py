@@ -9,9 +9,8 @@ from tornado.web import HTTPError, authenticated
 NAME, SETTINGS = "hackathon", "event.toml"
 LETTER_BYTES = 12  # at most, in JSON: two escapes of six each
 SHORTENED = "(older lines that are left out: {count})"
-NOT_KEPT = ("The hub could not write this down: {why}. Tell the organisers. `manyhands hack status` shows what was "
-            "taken.")
-NONE = "There is no hackathon on this hub now."
+NOT_KEPT = ("The hub could not record this: {why}. Tell the organisers. `manyhands hack status` shows what was taken.")
+NONE = "There is no hackathon on this hub at the moment."
 
 
 class HubEvent:
@@ -45,16 +44,16 @@ class HubEvent:
             event = self.event()
             team = event.settings.team_of(account.name)
             if team is None:
-                return {"error": f"{account.name} is in no team: ask the organisers."}
+                return {"error": f"{account.name} is not in a team. Ask the organisers."}
             if message["hack"] == "withdraw" and event.now() > event.settings.ends:
-                return {"error": "The event is over: ask the organisers."}
+                return {"error": "The event is over. Ask the organisers."}
             said = DOES[message["hack"]](event, team, *_values(message))
         except (NotTaken, BadEntry) as problem:
             return {"error": str(problem)[:_most_letters()]}
         except (BadEvent, FileNotFoundError):
-            return {"error": "The event's settings are broken: tell the organisers."}
+            return {"error": "The event's settings are invalid. Tell the organisers."}
         except (KeyError, TypeError):
-            return {"error": "This is nothing that can be asked of the hackathon."}
+            return {"error": "This is not a request that the hackathon knows."}
         except OSError as problem:  # as where the disk is full
             return {"error": NOT_KEPT.format(why=problem.strerror)}
         return {"said": shortened(said, _most_letters())}
@@ -74,7 +73,7 @@ class EventPage:
     def get(self, name):
         page = self.account and self.service.hackathon.page(name)
         if page is None:
-            raise HTTPError(404, "There is no hackathon's board yet: the judge writes it.")
+            raise HTTPError(404, "The hackathon does not have a board yet, because the judge writes it.")
         allowed = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
         self.set_header("Content-Security-Policy", allowed)
         self.write(page)

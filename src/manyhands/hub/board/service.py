@@ -42,8 +42,8 @@ STREAMS = 6  # pages that follow the board at the same time, of one person
 EVERY_S, BEAT_S, STREAM_S = 1, 15, 600  # between two events; between two signs of life; then a browser connects anew
 SAFE = {"Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store"}
-TOO_MANY = "too many results at once: wait a moment"
-TOO_MANY_PAGES = "The board is open in too many pages: close one."
+TOO_MANY = "too many results at the same time: wait a moment"
+TOO_MANY_PAGES = "The board is open in too many pages. Close one."
 TITLES = {unit.name: f"{unit.number} {unit.title}" for unit in units(Path())}
 NO_QUESTION = "no tutorial asks for the prediction {name!r}"
 NO_UNIT = "there is no unit {unit!r}, or its reference is not made yet"
@@ -180,13 +180,13 @@ class Handler(HubOAuthenticated, RequestHandler):
         """The person's account; raises a 403."""
         account = self.service.people.of_name(self.current_user["name"])
         if not account:
-            raise HTTPError(403, "This account is not open.")
+            raise HTTPError(403, "This account is closed.")
         return account
 
     def staff(self):
         """The same, for those who see the whole room only."""
         if self.account.role == ATTENDEE:
-            raise HTTPError(403, "Instructors and assistants only.")
+            raise HTTPError(403, "This page is only for instructors and assistants.")
         return self.account
 
 

@@ -31,7 +31,8 @@ class ContainerSpawner(InTurn, DockerSpawner):
     """A container for each person, with the person's user number and no privilege;
     what is written outside the home is memory."""
 
-    gpus = Integer(help="how many GPUs the engine's machine has: a person gets one, in turn").tag(config=True)
+    gpus = Integer(help="the number of GPUs of the engine's machine, of which each person gets one in "
+                        "turn").tag(config=True)
     remove, use_internal_ip = True, True
     _doors = None  # one for the hub
 
@@ -90,10 +91,10 @@ def why_none(image):
         with closing(docker.from_env()) as engine:
             engine.images.get(image)
     except docker.errors.ImageNotFound:
-        return f"There is no image {image} here: docker/README.md says how it is built."
+        return f"The image {image} does not exist here. docker/README.md says how to build it."
     except docker.errors.DockerException as problem:
         return (
-            "No engine of containers answers (DOCKER_HOST names its socket, where it is not /var/run/docker.sock): "
+            "No engine of containers answers (DOCKER_HOST names its socket, unless it is /var/run/docker.sock): "
             f"{problem}"
         )
 

@@ -28,13 +28,13 @@ FIRST_PERSON = 1000  # lower user numbers are root's and the system's
 FOLDER = "manyhands"  # in the person's home: the course's links, work/, the server's log
 HIDDEN = ("sources", "solutions", "tests", ".git")  # of the clone, whose Python everybody must be able to run
 NO_USER = (
-    "{name} is not the name of a person on this cluster, where servers run as its users. "
-    "Ask your instructor for an account with your user name."
+    "{name} is not the name of a user of this cluster, under whose names servers run. Ask your instructor for an "
+    "account with your user name."
 )
-QUEUED = "Your server waits in the cluster's queue."
+QUEUED = "Your server is waiting in the cluster's queue."
 REFUSED = "Slurm refuses the job of your server: {problem}"
-ENDED = "The job of your server ended while it was starting; what it wrote is in {log}."
-OPEN = "The cluster's users could read solutions in this clone. Close them: chmod go-rwx {paths}"
+ENDED = "The job of your server ended while it was starting. Its output is in {log}."
+OPEN = "The cluster's users could read solutions in this clone. Protect them: chmod go-rwx {paths}"
 SILENT = "Slurm does not answer here (`sinfo`): {problem}"
 SCRIPT = """\
 #!/bin/bash

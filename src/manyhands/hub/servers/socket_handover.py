@@ -9,8 +9,8 @@ from contextlib import suppress
 from manyhands.hub.services.check_queue import peer
 
 NO_DOOR = (
-    "The hub keeps no socket for a server of user {uid}: it was fetched already, "
-    "or the kernel shows the hub another number than ours."
+    "The hub has no socket for a server of user {uid}, because it was already fetched, or because the kernel shows "
+    "the hub a different number."
 )
 
 

@@ -26,15 +26,15 @@ from manyhands.machine import local_time
 
 STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)  # more would make each of them slower, and none earlier
 WAITS = "Other people's servers start first: {count} before yours."
-STARTING = "Your server starts; that takes some seconds."
-ENDED_AT_ONCE = "The server ended while it was starting; its log is {log} on the hub's machine."
+STARTING = "Your server is starting. This takes some seconds."
+ENDED_AT_ONCE = "The server ended while it was starting. Its log is {log} on the hub's machine."
 NOTICE = (
-    "open until {end}. A server that nobody uses for {minutes} minutes is stopped, "
-    "and so is an unused kernel with its cluster; files stay."
+    "open until {end}. A server that is not used for {minutes} minutes is stopped, and so is an unused kernel with "
+    "its cluster, but files are kept."
 )
-OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and what is announced."
-NOT_WANTED = "Nobody waits for this server any more."
-NOT_OPEN = "This account is not open any more."
+OF_THE_BOARD = " [The board]({address}) shows your checks, the median of the class, and announcements."
+NOT_WANTED = "No one waits for this server any more."
+NOT_OPEN = "This account has been closed."
 SERVER = ["-P", "-m", "manyhands.hub.servers.attendee_server"]  # a program for Python
 KEPT = ["LANG", "LC_ALL", "TZ", "MANYHANDS_PATIENCE_S"]  # of the hub's own environment
 
@@ -50,7 +50,8 @@ class InTurn(Configurable):
     folder = Unicode(help="the hub's folder").tag(config=True)
     exchange = Unicode(help="the folder through which labs are fetched and handed in; empty: none").tag(config=True)
     limits = Any(help="a Limits").tag(config=True)
-    idle_s = Integer(3600, help="an unused server is stopped after this time; told to the person").tag(config=True)
+    idle_s = Integer(3600,
+                     help="an unused server is stopped after this time, which the person is told").tag(config=True)
     walls = True  # whether there are any: the person then sees home, course and sockets under the names that rooms have
     near = True  # whether servers run on the hub's machine, and reach its sockets
     _relay = None  # one for the hub: its socket that rooms see

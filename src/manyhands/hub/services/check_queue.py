@@ -31,7 +31,8 @@ TOLD_EVERY_S = 15  # also where nothing changes: who waits knows that we live
 PLACE = {"place": True}
 VISITS = 4  # connections of one person
 UNREAD_BYTES = 2**16  # who does not read what is told is cut off
-REFUSED = f"{VISITS} checks of yours run or wait already. Let one of them end, or stop it with Ctrl-C."
+REFUSED = (f"{VISITS} of your checks are already running or waiting. Wait for one of them to end, or stop it with "
+           "Ctrl-C.")
 
 
 class Visit:

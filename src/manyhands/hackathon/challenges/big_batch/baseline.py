@@ -1,4 +1,4 @@
-"""One update for each batch, with a rate that small batches bear."""
+"""Make one update for each batch, with a learning rate that suits small batches."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""All ranks wait for the slowest at each step: right, and as slow as it is."""
+"""All ranks wait for the slowest rank in each step, which is correct but slow."""
 
 import torch
 import torch.distributed as dist

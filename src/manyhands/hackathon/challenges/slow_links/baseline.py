@@ -1,4 +1,4 @@
-"""All gradients are averaged at each step: right, and slow on slow links."""
+"""All gradients are averaged in each step, which is correct but slow on slow links."""
 
 import torch
 import torch.distributed as dist

@@ -35,7 +35,7 @@ function draw({questions, units, shown}) {
   const most = Math.max(1, ...shown.bars.map(bar => bar.count));
   get("bars").replaceChildren(...shown.bars.map(bar => drawBar(bar, most)));
   get("came").hidden = !pressed("reveal");
-  get("came").textContent = shown.came === null ? "Nobody has run it yet."
+  get("came").textContent = shown.came === null ? "No one has run it yet."
     : `The run: ${shown.came} · ${shown.right} of ${shown.predicted} right`;
 }
 

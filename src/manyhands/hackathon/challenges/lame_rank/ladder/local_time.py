@@ -1,5 +1,6 @@
-"""Each rank trains alone for the same time, not for the same number of steps: nobody waits. Who has done more steps
-weighs more in the average (Wang et al. 2020, Tackling the objective inconsistency problem, weigh them otherwise)."""
+"""Each rank trains alone for the same time, instead of the same number of steps, so no rank waits. A rank that has done
+more steps weighs more in the average (Wang et al. 2020, Tackling the objective inconsistency problem, weigh them
+otherwise)."""
 
 import torch
 import torch.distributed as dist
