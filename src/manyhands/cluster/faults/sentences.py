@@ -168,6 +168,8 @@ SENTENCES = {
     "twice": "the process group exists already. Ask `if not dist.is_initialized():` first, "
              "or call dist.destroy_process_group().",
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
+    "no horovod": "Horovod is not installed here. While the set-up still builds it, Start_Here shows how far it is. "
+                  "Otherwise, run `manyhands doctor`.",
     "out of memory": "the rank asked for more memory than is available.",
     "exit": "quit, exit and sys.exit end a script, but on a rank they end only the cell. cluster.stop() ends the "
             "ranks.",
@@ -187,6 +189,7 @@ KNOWN_ERRORS = {
     "must be initialized before": "tensorflow late",
     "initialize the default process group twice": "twice",
     "Default process group has not been initialized": "not initialised",
+    "No module named 'horovod'": "no horovod",
 }
 
 
