@@ -1,7 +1,7 @@
 """The number of pairs is written down as 2.
 
 fails: hybrid/decoders, hybrid/encoders
-shows: take the number of pairs from copies.size
+shows: Use copies.size for the number of pairs
 points: 10
 """
 # %% grade_id="hybrid"

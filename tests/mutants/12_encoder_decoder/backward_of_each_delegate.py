@@ -1,7 +1,7 @@
 """backward is called on each of the two delegates, and the first call has freed the graph.
 
 fails: split/loss, split/decoder, split/encoder, split/messages
-shows: join them (pseudo_connect), and call backward() once for both
+shows: join them with pseudo_connect, and call backward() once for both
 points: 8
 runs: split
 """

@@ -1,7 +1,7 @@
 """The state that is given at the start is forgotten.
 
 fails: ragged/outputs, ragged/state
-shows: The state that is given at the start was not used
+shows: The given initial state was not used
 points: 10
 """
 # %% grade_id="ragged"

@@ -1,7 +1,7 @@
 """The decoders divide by the number of sequences of all.
 
 fails: hybrid/decoders, hybrid/encoders
-shows: Right, up to a factor
+shows: This is right up to a factor
 points: 10
 """
 # %% grade_id="hybrid"

@@ -1,7 +1,7 @@
 """Divided by the places of all, and then averaged: half of what is right.
 
 fails: hybrid/decoders, hybrid/encoders
-shows: Half of what is right
+shows: This is half of what is right
 points: 10
 """
 # %% grade_id="hybrid"

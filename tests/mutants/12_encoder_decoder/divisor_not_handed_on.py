@@ -1,7 +1,7 @@
 """decoder_step does not hand the divisor on.
 
 fails: split/loss, split/decoder, split/encoder, hybrid/decoders, hybrid/encoders
-shows: hand it on to the decoder
+shows: Pass the divisor on to the decoder
 points: 7
 """
 # %% grade_id="split"

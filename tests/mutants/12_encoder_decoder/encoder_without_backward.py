@@ -1,7 +1,7 @@
 """The encoder sends, and never calls backward.
 
 fails: split/loss, split/decoder, split/encoder, split/messages
-shows: the encoder must call backward() on what connects all its delegates
+shows: The encoder must call backward() on what connects all its delegates
 points: 8
 runs: split
 """

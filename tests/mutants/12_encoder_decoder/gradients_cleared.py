@@ -1,7 +1,7 @@
 """The encoder's step clears its gradients first, where it is to add to them.
 
 fails: split/encoder
-shows: The gradients that were there before are gone
+shows: The gradients that existed before were lost
 points: 11
 runs: split
 """

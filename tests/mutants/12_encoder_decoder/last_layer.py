@@ -1,7 +1,7 @@
 """Only the last layer's state is sent, and every layer of the decoder starts from it.
 
 fails: split/loss, split/decoder, split/encoder, split/messages
-shows: Only the last layer's state crossed, and stood in for all layers
+shows: Only the last layer's state crossed, and it was used for all layers
 points: 8
 runs: split
 """

@@ -1,7 +1,7 @@
 """The loss is returned as a tensor.
 
 fails: split/loss
-shows: decoder_step returns the loss as a number, loss.item()
+shows: decoder_step must return the loss as a number, loss.item()
 points: 11
 runs: split
 """

@@ -1,7 +1,7 @@
 """Each string's state is a message of its own.
 
 fails: split/messages
-shows: The right bytes in too many messages
+shows: they crossed in too many messages
 points: 11
 runs: split
 """

@@ -2,7 +2,7 @@
 
 fails: split/loss, split/decoder, split/encoder, split/messages
 shows: The decoder began with the right h and a cell of zeros
-shows: Less crossed than the state has
+shows: Fewer bytes crossed than the state has
 points: 8
 runs: split
 """

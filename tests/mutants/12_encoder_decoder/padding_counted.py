@@ -1,7 +1,7 @@
 """Scores and targets are padded with zeros, and the padding counts.
 
 fails: loss/mean, loss/divisor
-shows: Padded places are counted as if they were tokens to predict
+shows: Padded positions are counted as if they were tokens to predict
 points: 10
 """
 # %% grade_id="loss"

@@ -1,7 +1,7 @@
 """The sum is right, but it is divided by all places of the padded batch.
 
 fails: loss/mean
-shows: it was divided by the number of places, padding included
+shows: it was divided by the number of positions, padding included
 points: 11
 """
 # %% grade_id="loss"

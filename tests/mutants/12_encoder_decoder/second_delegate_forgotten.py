@@ -1,7 +1,7 @@
 """Only the delegate of h is called: what comes back through the cell is lost.
 
 fails: split/encoder
-shows: its delegate was forgotten
+shows: delegate was forgotten or detached
 points: 11
 runs: split
 """

@@ -1,7 +1,7 @@
 """The sequences are sorted by length, the state that is given is not, and the state that comes back is not put back.
 
 fails: ragged/outputs, ragged/state
-shows: Who sorts the sequences must sort the state as well
+shows: If you sort the sequences, sort the state as well
 points: 10
 runs: ragged
 """

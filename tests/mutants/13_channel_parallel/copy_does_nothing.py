@@ -2,7 +2,7 @@
 
 fails: operators/backward, operators/bytes, out-split/gradients, out-split/bytes, pair/gradients, pair/bytes
 shows: copy_to_parts does nothing in backward
-shows: is only this rank's part. Every rank has used the whole input
+shows: is only this rank's part. Since every rank has used the whole input
 points: 10
 runs: operators, out-split, pair
 """

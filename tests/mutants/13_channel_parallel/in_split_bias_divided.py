@@ -1,7 +1,7 @@
 """The bias is divided among the ranks: right output, and a gradient that is too small.
 
 fails: in-split/gradients, pair/gradients
-shows: The bias has 4 times too small a gradient
+shows: The gradient of the bias is too small by a factor of 4
 points: 15
 runs: in-split, pair
 """

@@ -1,7 +1,7 @@
 """An operator too many: the gradient of x, complete on its rank, is summed with those of other channels.
 
 fails: in-split/gradients, in-split/bytes, pair/gradients, pair/bytes
-shows: is 4 times too large
+shows: is too large by a factor of 4
 shows: Nothing needs to travel in backward
 points: 13
 runs: in-split, pair

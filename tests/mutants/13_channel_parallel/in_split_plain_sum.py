@@ -1,8 +1,8 @@
 """The sum is c.allreduce itself: autograd does not see it.
 
 fails: in-split/values, in-split/gradients, in-split/bytes
-shows: stands outside the graph
-shows: the output has no gradient function, see above
+shows: is outside the graph
+shows: the output has no gradient function (see above)
 points: 14
 runs: in-split
 """

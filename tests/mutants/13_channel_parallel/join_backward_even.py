@@ -1,7 +1,7 @@
 """Backward takes it that all ranks have equally many channels.
 
 fails: operators/backward, out-split/gradients
-shows: The gradient holds other channels than this rank's
+shows: This is not the gradient of this rank's channels
 points: 14
 runs: operators, out-split
 """

@@ -1,8 +1,8 @@
 """The join is functions.allgather, whose backward sums: gradients four times too large.
 
 fails: operators/backward, operators/bytes, out-split/gradients, out-split/bytes
-shows: The gradient of x is 4 times too large
-shows: in backward, a join keeps the slice
+shows: The gradient of x is too large by a factor of 4
+shows: In backward, a join keeps the slice
 shows: join_parts needs no message in backward
 points: 12
 runs: operators, out-split

@@ -1,7 +1,7 @@
 """The outputs are gathered as objects, outside autograd.
 
 fails: operators/forward, operators/backward, operators/bytes, out-split/values, out-split/gradients, out-split/bytes
-shows: stands outside the graph
+shows: is outside the graph
 points: 10
 runs: operators, out-split
 """

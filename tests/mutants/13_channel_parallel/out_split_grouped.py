@@ -1,7 +1,7 @@
 """Each rank convolves its own input channels only.
 
 fails: out-split/values, out-split/gradients
-shows: This is a grouped convolution: each rank convolved only its own input channels
+shows: This is a grouped convolution, in which each rank convolves only its own input channels
 points: 15
 """
 # %% grade_id="out-split"

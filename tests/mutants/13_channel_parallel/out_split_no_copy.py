@@ -1,7 +1,7 @@
 """The layer has no operator before the convolution.
 
 fails: out-split/gradients, out-split/bytes
-shows: send the input through copy_to_parts
+shows: Send the input through copy_to_parts
 shows: The input's gradients did not travel in backward
 points: 15
 """

@@ -1,7 +1,7 @@
 """The outputs are not joined.
 
 fails: out-split/values, out-split/gradients, out-split/bytes
-shows: nothing came from the other ranks
+shows: without the parts of the other ranks
 points: 14
 """
 # %% grade_id="out-split"

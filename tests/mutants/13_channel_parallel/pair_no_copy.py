@@ -1,7 +1,7 @@
 """The pair has no operator before its first layer.
 
 fails: pair/gradients, pair/bytes
-shows: send the input through copy_to_parts
+shows: Send the input through copy_to_parts
 shows: The input's gradients did not travel in backward
 points: 15
 runs: pair

@@ -1,7 +1,7 @@
 """With the in split, only rank 0 has the bias.
 
 fails: part/cut
-shows: With split="in" every rank has the whole bias
+shows: With split="in", every rank has the whole bias
 points: 16
 """
 # %% grade_id="part"

@@ -1,7 +1,7 @@
 """Channels are dealt out like cards, as in the published layer.
 
 fails: part/cut
-shows: as if they had been dealt out like cards
+shows: as if they had been distributed over the ranks in turn
 points: 16
 """
 # %% grade_id="part"

@@ -1,7 +1,7 @@
 """Every rank gets n // size channels: the rest belongs to nobody.
 
 fails: part/cut
-shows: leaves the rest to nobody
+shows: no rank has the rest
 points: 16
 """
 # %% grade_id="part"

@@ -1,7 +1,7 @@
 """The part goes through a list and comes back in float32.
 
 fails: part/cut
-shows: weight has another dtype than the layer
+shows: weight has a different dtype from the layer's
 points: 16
 """
 # %% grade_id="part"

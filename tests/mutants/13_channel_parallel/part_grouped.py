@@ -1,7 +1,7 @@
 """Both axes of the weight are cut: a grouped convolution.
 
 fails: part/cut
-shows: Both axes are cut: This is a grouped convolution
+shows: Both axes are cut. This is a grouped convolution
 points: 16
 """
 # %% grade_id="part"

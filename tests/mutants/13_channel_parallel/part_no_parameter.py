@@ -1,7 +1,7 @@
 """The parts are plain tensors that require a gradient: leaves, but no module would register them.
 
 fails: part/memory
-shows: it is no nn.Parameter
+shows: it is not an nn.Parameter
 points: 16
 """
 # %% grade_id="part"

@@ -1,7 +1,7 @@
 """The bias of the in split is the whole layer's own, in its memory.
 
 fails: part/memory
-shows: its memory is the whole layer's own
+shows: its memory belongs to the whole layer
 points: 16
 """
 # %% grade_id="part"

@@ -1,7 +1,7 @@
 """The number of pixels in place of the side.
 
 fails: moved/side
-shows: The side is its root
+shows: the side is its root
 points: 16
 """
 # %% grade_id="moved"

@@ -1,7 +1,7 @@
 """The side at which both move the same bytes is left out: fewer, where no more is asked.
 
 fails: moved/side
-shows: where both move the same, the in split counts
+shows: a side at which both move the same number of bytes counts
 points: 16
 """
 # %% grade_id="moved"

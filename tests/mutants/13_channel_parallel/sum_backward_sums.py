@@ -1,7 +1,7 @@
 """The sum is functions.allreduce, whose backward sums again: gradients four times too large.
 
 fails: operators/backward, operators/bytes, in-split/gradients, in-split/bytes, pair/gradients, pair/bytes
-shows: is 4 times too large. All 4 ranks compute the same loss
+shows: is too large by a factor of 4. All 4 ranks compute the same loss
 shows: sum_of_parts needs no message in backward
 shows: Nothing needs to travel in backward
 points: 10

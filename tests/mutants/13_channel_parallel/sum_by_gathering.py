@@ -2,7 +2,7 @@
 
 fails: operators/bytes, in-split/bytes, pair/bytes
 shows: More bytes travel in forward than a sum of the outputs needs
-shows: If everyone gathers all parts and then adds them up
+shows: If every rank gathers all parts and then adds them up
 points: 14
 runs: operators, in-split, pair
 """

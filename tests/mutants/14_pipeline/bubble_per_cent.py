@@ -1,7 +1,7 @@
 """The bubble in per cent.
 
 fails: bubble/stages, bubble/chunks
-shows: This is per cent
+shows: This is in per cent
 points: 19
 runs: bubble
 """

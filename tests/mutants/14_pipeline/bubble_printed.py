@@ -1,7 +1,7 @@
 """The bubble is printed, and not returned.
 
 fails: bubble/stages, bubble/chunks
-shows: What comes back is no number
+shows: What the function returns is not a number
 points: 19
 runs: bubble
 """

@@ -1,7 +1,7 @@
 """Each rank by itself: nobody waits for a neighbour.
 
 fails: finish/chain, finish/messages, finish/stuck
-shows: cannot begin before it is there
+shows: cannot begin before that result has arrived
 points: 18
 runs: finish
 """

@@ -1,7 +1,7 @@
 """A backward does not need its own forward.
 
 fails: finish/stuck
-shows: a backward stands before its own forward
+shows: a backward is before its own forward
 points: 20
 runs: finish
 """

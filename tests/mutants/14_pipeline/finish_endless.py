@@ -1,7 +1,7 @@
 """Orders that can never be done are tried for ever.
 
 fails: finish/stuck
-shows: Where no rank can go on in a whole round
+shows: If no rank can go on in a whole round
 points: 20
 runs: finish
 """

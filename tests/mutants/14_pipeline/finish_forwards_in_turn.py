@@ -1,7 +1,7 @@
 """A forward waits for that of the micro-batch before it, whatever the order says.
 
 fails: finish/chain, finish/messages, finish/stuck
-shows: never be done
+shows: never be completed
 points: 18
 runs: finish
 """

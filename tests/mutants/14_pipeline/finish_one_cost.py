@@ -1,7 +1,7 @@
 """The seconds of the first stage for all of them.
 
 fails: finish/chain, finish/messages
-shows: are those of its own rank
+shows: each event takes the seconds of its own rank
 points: 19
 runs: finish
 """

@@ -1,7 +1,7 @@
 """1F1B with GPipe's order: the same time, all micro-batches kept.
 
 fails: orders/memory
-shows: it holds all of them
+shows: the order holds all of them at the same time
 points: 19
 runs: orders
 """

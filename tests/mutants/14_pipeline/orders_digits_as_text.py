@@ -1,7 +1,7 @@
 """Micro-batches are texts.
 
 fails: orders/gpipe
-shows: no list of pairs
+shows: not a list of pairs
 points: 20
 runs: orders
 """

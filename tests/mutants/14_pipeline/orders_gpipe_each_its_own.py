@@ -1,7 +1,7 @@
 """Every second rank does its backwards in reverse, and so waits for its neighbour.
 
 fails: orders/gpipe
-shows: all ranks take the micro-batches in one order
+shows: all ranks take the micro-batches in the same order
 points: 20
 runs: orders
 """

@@ -1,7 +1,7 @@
 """Nobody warms up: one forward, one backward, from the start.
 
 fails: orders/1f1b
-shows: the step is longer than it need be
+shows: the step is longer than necessary
 points: 20
 runs: orders
 """

@@ -1,7 +1,7 @@
 """Events are texts with two letters, which unpack like a pair.
 
 fails: orders/gpipe
-shows: The text "F0" is no pair.
+shows: The text "F0" is not a pair.
 points: 20
 runs: orders
 """

@@ -1,7 +1,7 @@
 """The warm-up is S - 2 - r forwards.
 
 fails: orders/1f1b
-shows: the step is longer than it need be
+shows: the step is longer than necessary
 points: 20
 runs: orders
 """

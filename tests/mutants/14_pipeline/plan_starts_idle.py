@@ -1,8 +1,8 @@
 """start_s is counted as idle, so no plan fits.
 
 fails: plan/memory, plan/idle, plan/cheapest
-shows: For each job some plan fits
-shows: It is work that a device does
+shows: seems to have found no plan that fits
+shows: it is work that a device does
 points: 18
 runs: plan
 """

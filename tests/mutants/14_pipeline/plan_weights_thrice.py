@@ -1,7 +1,7 @@
 """The weights are counted three times, not four.
 
 fails: plan/memory, plan/cheapest
-shows: The weights were counted three times, it seems.
+shows: The weights seem to have been counted three times.
 points: 19
 runs: plan
 """

@@ -1,7 +1,7 @@
 """The caller's inputs are asked for a gradient, and keep it.
 
 fails: run/memory
-shows: inputs[0] belongs to the caller, and was asked for a gradient
+shows: inputs[0] belongs to the caller, but it requires a gradient
 points: 20
 runs: run
 """

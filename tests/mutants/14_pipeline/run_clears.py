@@ -1,7 +1,7 @@
 """The step begins by clearing what is there.
 
 fails: run/gradients
-shows: The gradients that were there before are gone
+shows: The gradients that existed before were lost
 points: 19
 """
 # %% grade_id="run"

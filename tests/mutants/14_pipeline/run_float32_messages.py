@@ -1,8 +1,8 @@
 """Messages are float32.
 
 fails: run/gradients, run/messages
-shows: is right to only a few digits: something on the way is float32
-shows: they have half the bytes: they are float32
+shows: is right to only a few digits, probably because something on the way is float32
+shows: they have half the bytes, as if they were float32
 points: 18
 runs: run
 """

@@ -1,7 +1,7 @@
 """Nothing is let go before the end of the step.
 
 fails: run/memory
-shows: What a backward has used is to be let go
+shows: Release what a backward has used
 points: 20
 """
 # %% grade_id="run"

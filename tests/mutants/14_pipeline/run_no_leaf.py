@@ -1,7 +1,7 @@
 """What is received does not ask for a gradient.
 
 fails: run/loss, run/gradients, run/messages, run/memory
-shows: it was asked to, requires_grad_()
+shows: only if you called requires_grad_()
 points: 16
 """
 # %% grade_id="run"

@@ -1,7 +1,7 @@
 """The number of rows is sent before each activation: twice the messages.
 
 fails: run/messages
-shows: More messages than needed
+shows: There were more messages than needed
 points: 20
 """
 # %% grade_id="run"

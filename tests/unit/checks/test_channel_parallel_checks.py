@@ -74,7 +74,7 @@ def test_gradients_that_are_too_large_or_partial_are_named():
     assert cases.told("weight", right[1], right[1], wrong[1])["right"]
     for topic in ("out x", "out weight", "out bias", "in x", "in weight", "in bias", "pair x", "pair first weight", "pair second bias"):
         problem = verdicts.value_problem(3, {"name": "it", "right": False, "looks": "times", "wanted": [], "sample": []}, topic, size=4)
-        assert "4 times too large" in problem["mistake"]
+        assert "too large by a factor of 4" in problem["mistake"]
 
 
 def test_a_sample_tells_an_order_from_another():
@@ -124,7 +124,7 @@ def test_bytes(topic, size, right, wrong):
     assert [verdicts.evidence(total, limit) for total, limit in zip(wrong, limits)] != [list(limit) for limit in limits]
 
 
-@pytest.mark.parametrize("factor, says", [(1 / 4, "or what one of the 4 ranks sends"), (2, "sends its whole tensor to each of the others"), (4 / 3, "to the rank itself")])
+@pytest.mark.parametrize("factor, says", [(1 / 4, "what one of the 4 ranks sends"), (2, "sends its whole tensor to each of the others"), (4 / 3, "also sends to itself")])
 def test_a_wrong_prediction_is_named(factor, says):
     sent = 2 * 3 * 4 * 1000
     case = {"predicted": sent * factor, "size": 4, "way": "in", "x": [10, 3], "y": [10, 100], "weight": [5, 3]}
@@ -146,7 +146,7 @@ def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
     sides = [{"asked": one, "got": int(verdicts.tutorials_side(*one))} for one in asked]
     assert all("tutorial's lines" in problem["mistake"] for problem in verdicts.side_problems(sides) if problem) and any(verdicts.side_problems(sides))
     less = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3]) - 1} for one in asked]
-    assert all("One side more" in problem["mistake"] for problem in verdicts.side_problems(less))
+    assert all("a side that is larger by one" in problem["mistake"] for problem in verdicts.side_problems(less))
     right = [{"asked": one, "got": verdicts.largest_side(one[0], one[1], one[3])} for one in asked]
     assert verdicts.side_problems(right) == [None] * 3
 

@@ -1,8 +1,8 @@
-"""Checks of unit 13, channel-parallel convolution: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 13, channel-parallel convolution, which are what the notebook's kernel asks of the ranks and how it judges the answers.
 
 Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks.
-The experiments run there (`ranks`) on communicators with a short time-out: ranks that wait for each other in vain
-get an exception after it, which becomes a FAIL line here.
+The experiments run there (`ranks`) on communicators with a short timeout. Ranks that wait for each other in vain
+then get an exception, which becomes a FAIL line here.
 """
 
 from manyhands.checks import seed
@@ -12,7 +12,7 @@ from manyhands.checks.on_ranks import RankReport
 
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
-PATIENCE_S = 20  # longer than the time-out of the experiments' communicators, which says more
+PATIENCE_S = 20  # longer than the timeout of the experiments' communicators, whose message says more
 
 
 
@@ -21,7 +21,7 @@ class _Check(RankReport):
         super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
 
     def told(self, name, problems, values):
-        """A criterion whose values are compared to the unit's tolerance."""
+        """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
 
 
@@ -32,7 +32,7 @@ def _samples(results):
 # ------------------------------------------------------------------ 1: part
 
 def part(cluster, function):
-    """Check `function(conv, split, rank, size)`: this rank's weight and bias, leaves with memory of their own."""
+    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves with separate memory."""
     with _Check("part", cluster) as report:
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
         report.told("cut", map(verdicts.part_problem, cases), [_samples(case["results"]) for case in cases])
@@ -42,7 +42,7 @@ def part(cluster, function):
 # ------------------------------------------------------------------ 2: operators
 
 def operators(cluster, copy, total, join):
-    """Check the three operators `(x, c)`: forward, backward, and what each of them moves."""
+    """Check forward and backward of the three operators `(x, c)`, and what each of them moves."""
     with _Check("operators", cluster) as report:
         answers = report.on_ranks("channel_parallel.ranks", "operators", copy, total, join, seed())
         cases = [case for answer in answers for case in answer]
@@ -67,12 +67,12 @@ def _judge_bytes(report, cases, limits_of, topic_of):
 # ------------------------------------------------------------------ 3, 4, 5: layers
 
 def out_split(cluster, function):
-    """Check `function(x, weight, bias, c, stride, padding)`: a layer cut by output channels."""
+    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output channels."""
     _layer("out-split", cluster, function, "out")
 
 
 def in_split(cluster, function):
-    """Check `function(x, weight, bias, c, stride, padding)`: a layer cut by input channels."""
+    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input channels."""
     _layer("in-split", cluster, function, "in")
 
 
@@ -92,7 +92,7 @@ def _judge_layer(report, answers, topic, limits_of):
 
 
 def pair(cluster, function):
-    """Check `function(x, first, second, c, padding)`: out split, ReLU, in split, and one sum in all."""
+    """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split with one sum in all."""
     with _Check("pair", cluster) as report:
         answers = report.on_ranks("channel_parallel.ranks", "pair", function, seed())
         _judge_layer(report, answers, "pair", verdicts.pair_limits)

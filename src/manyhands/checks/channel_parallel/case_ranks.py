@@ -1,6 +1,6 @@
-"""What unit 13's experiments compare with, on the ranks: the right values, and those that known mistakes give.
+"""What unit 13's experiments compare with, on the ranks, which are the right values and the values that known mistakes give.
 
-All in float64, so that every difference is a mistake and not rounding.
+All values are in float64, so that every difference is a mistake and not rounding.
 """
 
 import random
@@ -28,7 +28,7 @@ FRAMEWORKS = "torch.distributed.tensor:DTensor.from_local", "torch.distributed.t
 
 @contextmanager
 def communicators():
-    """[(members, communicator)] of the groups that this rank is in; all ranks call it."""
+    """Give [(members, communicator)] of the groups that this rank is in. All ranks must call this."""
     from manyhands import comm
 
     with comm.create_communicator(timeout_s=TIMEOUT_S) as world:
@@ -47,7 +47,7 @@ def communicators():
 
 
 class Traffic:
-    """[Bytes, messages] that this rank sends inside the block: `sent`."""
+    """Count what this rank sends inside the block, as `sent` = [bytes, messages]."""
 
     def __enter__(self):
         from manyhands.ledger import Ledger
@@ -62,7 +62,7 @@ class Traffic:
 
 
 class Case:
-    """A layer, an image and a loss, drawn from the seed: the same on every rank. `split` says which cut is to be tested."""
+    """A layer, an image and a loss, drawn from the seed and the same on every rank. `split` is the split that is tested."""
 
     def __init__(self, seed, split, size, number):
         draw = random.Random(f"{seed} {split} {size} {number}")
@@ -88,7 +88,7 @@ class Case:
         return shard(self.c_in, rank, self.size)
 
     def pieces(self, rank):
-        """(x, weight, bias) of one rank, as the learner's function gets them: leaves that require a gradient."""
+        """Return (x, weight, bias) of one rank, as the learner's function gets them, as leaves that require a gradient."""
         if self.split == "out":
             given = self.x, self.weight[self.rows(rank)], None if self.bias is None else self.bias[self.rows(rank)]
         else:
@@ -96,7 +96,7 @@ class Case:
         return [None if one is None else one.clone().requires_grad_() for one in given]
 
     def serial(self, rank):
-        """The right gradients of this rank's pieces: those of one whole layer, cut."""
+        """Return the right gradients of this rank's pieces, which are cut out of the whole layer's gradients."""
         whole = [None if one is None else one.clone().requires_grad_() for one in (self.x, self.weight, self.bias)]
         self.of(*whole).backward(self.slope)
         x, weight, bias = [None if one is None else one.grad for one in whole]
@@ -105,7 +105,7 @@ class Case:
         return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
 
     def grouped(self):
-        """What comes out if each rank convolves its own input channels only, to its own output channels."""
+        """Return the output if each rank convolves only its own input channels, to its own output channels."""
         ranks = range(self.size)
         parts = [self.of(self.x[:, self.columns(r)], self.weight[self.rows(r), self.columns(r)], None) for r in ranks]
         return torch.cat(parts, 1) + self.shown_bias()
@@ -115,7 +115,7 @@ class Case:
 
 
 def lookalikes(case, rank):
-    """{mistake: the output that it gives}, the most telling first."""
+    """Return {mistake: the output that it gives}, the most specific first."""
     bias, mine = case.shown_bias(), case.pieces(rank)
     own = case.of(*mine).detach()
     found = {"grouped": case.grouped(), "own part": own, "mean": case.y / case.size}
@@ -130,7 +130,7 @@ def lookalikes(case, rank):
 
 
 def dealt(parts):
-    """The parts put together as if channel 0, N, 2N, ... were those of rank 0."""
+    """Join the parts as if channels 0, N, 2N, ... belonged to rank 0."""
     whole = torch.cat(parts, 1).clone()
     for rank, part in enumerate(parts):
         place = whole[:, rank::len(parts)]
@@ -141,12 +141,12 @@ def dealt(parts):
 
 
 def own_first(parts, rank):
-    """The parts in an order that differs between ranks."""
+    """Join the parts in an order that differs between ranks."""
     return torch.cat([parts[rank], *parts[:rank], *parts[rank + 1:]], 1)
 
 
 def wrong_gradients(case, rank):
-    """For x, weight and bias: {mistake: the gradient that it gives}."""
+    """Return {mistake: the gradient that it gives} for x, weight and bias."""
     right, found = case.serial(rank), []
     own = case.pieces(rank)
     slope = case.slope[:, case.rows(rank)] if case.split == "out" else case.slope
@@ -165,7 +165,7 @@ def same(a, b):
 
 
 def told(name, got, right, wrong=()):
-    """One comparison as plain data: whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
+    """Return one comparison as plain data, with whether it is right, a sample as evidence, and which of the `wrong` values it looks like."""
     if not isinstance(got, torch.Tensor):
         return {"name": name, "right": False, "looks": "nothing" if got is None else "no tensor", "sample": [], "wanted": sample(right)}
     got = got.detach()
@@ -177,7 +177,7 @@ def told(name, got, right, wrong=()):
 
 
 def differ(got, right):
-    """[indices of the first number that is wrong, it and the two after it, as they should be]; None where there is none."""
+    """Return [indices of the first wrong number, it and the two after it, the right numbers there], or None if all are right."""
     if got.shape != right.shape or same(got, right):
         return None
     wrong = (~torch.isclose(got, right, rtol=1e-9, atol=1e-9)).flatten().nonzero()
@@ -187,13 +187,13 @@ def differ(got, right):
 
 
 def sample(tensor):
-    """A few numbers that tell a tensor from another one with the same values in another order."""
+    """Return a few numbers that distinguish a tensor from one with the same values in a different order."""
     flat = tensor.detach().double().flatten().cpu()
     return [*flat[:3].tolist(), flat.sum().item(), (flat * torch.arange(1, 1 + flat.numel()).double().sin()).sum().item()]
 
 
 def usable(output, right, c):
-    """Whether the output of every rank is one that backward can start from: else some ranks would wait for others in vain."""
+    """Return whether backward can start from the output of every rank, since otherwise some ranks would wait for others in vain."""
     fine = isinstance(output, torch.Tensor) and output.requires_grad and output.shape == right.shape
     return all(c.allgather_obj(bool(fine)))
 

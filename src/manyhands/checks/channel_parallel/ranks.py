@@ -1,7 +1,7 @@
-"""The half of unit 13's checks that runs on the ranks: experiments on the learner's functions, against one whole nn.Conv2d.
+"""The half of unit 13's checks that runs on the ranks, which compares the learner's functions with one whole nn.Conv2d.
 
-Every experiment returns plain data. What the right answer is, and which mistake a wrong one looks like, is worked out here, where
-the tensors are; `verdicts` puts it into words.
+Every experiment returns plain data. What the right answer is, and which mistake a wrong answer looks like, is determined here, where
+the tensors are, and `verdicts` puts it into words.
 """
 
 import copy
@@ -34,7 +34,7 @@ from manyhands.links import parallel_conv
 
 
 def part(name, seed):
-    """The learner's cut of weights and biases, for worlds of several sizes; no communication."""
+    """Ask for the learner's parts of weights and biases, for worlds of several sizes, without communication."""
     function, draw, cases = learners(name), random.Random(seed), []
     for size in (4, 3, 1):
         for split in ("out", "in"):
@@ -71,7 +71,7 @@ def _cut(answer, conv, split, rank, size, whole=()):
 
 
 def _held(tensor, whole):
-    """[will be trained, is an nn.Parameter, its memory is that of a tensor of the `whole` layer, bytes that it keeps alive without need]"""
+    """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it keeps alive without need]."""
     if not isinstance(tensor, torch.Tensor):
         return [True, True, False, 0]
     memory = tensor.untyped_storage()
@@ -80,7 +80,7 @@ def _held(tensor, whole):
 
 
 def operators(copy_name, sum_name, join_name, seed):
-    """Forward, backward and bytes of the three operators on each group."""
+    """Run forward and backward of the three operators on each group, and count bytes."""
     functions = {"copy": learners(copy_name), "sum": learners(sum_name), "join": learners(join_name)}
     with communicators() as found:
         return [{"members": members, **_operator(which, function, seed, c)} for members, c in found for which, function in functions.items()]
@@ -124,14 +124,14 @@ def _both_ways(call, x, right, slope, gradient, wrong, wrong_gradient, c):
 
 
 def _untouched(result, tensor, before):
-    """A comparison, wrong also if the operator has written into the tensor that it was handed."""
+    """Return a comparison that is also wrong if the operator has written into the tensor that it was given."""
     if not result["right"] or torch.equal(tensor.detach(), before):
         return result
     return {**result, "right": False, "looks": "in place"}
 
 
 def layer(name, split, seed):
-    """Values, gradients and bytes of the learner's layer on each group, against the whole layer."""
+    """Compare values, gradients and bytes of the learner's layer with the whole layer, on each group."""
     function = learners(name)
     with communicators() as found:
         return [{"members": members, "number": number, **_layer(function, Case(seed, split, c.size, number), c)}
@@ -155,7 +155,7 @@ def _layer(function, case, c):
 
 
 def pair(name, seed):
-    """Two layers with a ReLU between them, the first cut by output and the second by input channel, on each group."""
+    """Run two layers with a ReLU between them, the first split by output and the second by input channel, on each group."""
     function = learners(name)
     with communicators() as found:
         return [{"members": members, **_pair(function, seed, c)} for members, c in found]
@@ -202,7 +202,7 @@ def _two_layers(x, first, first_bias, second, second_bias, padding, between=relu
 
 
 def moved(name, side_name, seed):
-    """What the learner predicts, beside what a right layer moves when it is run: bytes that all ranks take in together."""
+    """Return what the learner predicts, and the bytes that all ranks together send when a right layer is run."""
     from manyhands import functions
 
     predict, largest_side, draw, cases = learners(name), learners(side_name), random.Random(seed), []
@@ -228,10 +228,10 @@ def moved(name, side_name, seed):
 
 
 def plain(number):
-    """NumPy's numbers as Python's; all else as it is."""
+    """Return a number of NumPy as a number of Python, and everything else as it is."""
     return int(number) if isinstance(number, Integral) else float(number) if isinstance(number, Real) else number
 
 
 def draw_layer(draw):
-    """(batch, input channels, output channels, side, kernel), all different."""
+    """Draw (batch, input channels, output channels, side, kernel)."""
     return draw.randint(2, 5), draw.randint(9, 30), draw.randint(33, 50), draw.choice((7, 8)), draw.choice((1, 3, 5))

@@ -1,6 +1,6 @@
-"""How the checks of unit 13 judge what the ranks have told: which mistake a wrong answer looks like, and how many bytes are right.
+"""How the checks of unit 13 judge what the ranks have reported, which mistake a wrong answer looks like, and how many bytes are right.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 import math
@@ -9,11 +9,11 @@ from manyhands.checks.channel_parallel.words import MISTAKES
 
 ATOL = 1e-7
 MAX_SIZES = 500  # bytes of a message, or of several, that says how many channels there are
-DOUBLE, SINGLE = 8, 4  # bytes: the experiments run in float64, predictions are about float32
+DOUBLE, SINGLE = 8, 4  # bytes, since the experiments run in float64 and predictions are about float32
 
 
 def value_problem(rank, result, topic, kind="any", **more):
-    """The problem with one comparison, told in the words of `topic` ("part out weight", "in x", ...), else of its `kind`."""
+    """Return the problem with one comparison, in the words of `topic` ("part out weight", "in x", ...) or else of its `kind`."""
     if result["right"]:
         return None
     looks = result["looks"]
@@ -22,7 +22,7 @@ def value_problem(rank, result, topic, kind="any", **more):
 
 
 def shown(result):
-    """What a FAIL line shows of a wrong comparison: shapes, dtypes, or the numbers from the first wrong one on."""
+    """Return what a FAIL line shows of a wrong comparison, which is shapes, dtypes, or the numbers from the first wrong one on."""
     if result.get("shape") != result.get("wanted shape"):
         return {"expected": result["wanted shape"], "got": result["shape"]}
     if result["looks"] == "dtype":
@@ -37,7 +37,7 @@ def shown(result):
 
 
 def part_problem(case):
-    """The first wrong cut of exercise 1."""
+    """Return the first wrong part of exercise 1."""
     for result in case["results"]:
         topic = f"part {case['split']} {result['name']}"
         problem = value_problem(case["rank"], result, topic, size=case["size"], split=case["split"])
@@ -58,7 +58,7 @@ def held_problem(case):
 
 
 def output_problem(case, topic):
-    """The first thing wrong with a forward pass: its values, or that backward cannot start from it."""
+    """Return the first thing that is wrong with a forward pass, either its values or that backward cannot start from it."""
     problem = value_problem(case["rank"], case["results"][0], topic, size=case["size"])
     if problem is None and case["detached"]:
         return {"rank": case["rank"], "mistake": MISTAKES["detached"]}
@@ -66,7 +66,7 @@ def output_problem(case, topic):
 
 
 def gradients_problem(case, topic):
-    """The first wrong gradient; `case["gradients"]` is empty where backward could not start."""
+    """Return the first wrong gradient. `case["gradients"]` is empty if backward could not start."""
     for result in case["gradients"]:
         problem = value_problem(case["rank"], result, f"{topic} {result['name']}", "gradient", size=case["size"])
         if problem:
@@ -75,24 +75,24 @@ def gradients_problem(case, topic):
 
 
 def detached_first(cases):
-    """The cases in which backward cannot begin come first: they are why other gradients are wrong."""
+    """Sort the cases in which backward cannot begin to the front, because they are the reason why other gradients are wrong."""
     return sorted(cases, key=lambda case: not case["detached"])
 
 
 def no_backward(case):
-    """Why backward was not run: what is wrong has been told with the output."""
+    """Return why backward was not run. What is wrong has already been reported with the output."""
     return {"mistake": MISTAKES["backward cannot begin" if case["detached"] else "no backward"]}
 
 
 # ------------------------------------------------------------------ bytes
 
 def sum_bytes(numel, size, itemsize=DOUBLE):
-    """Bytes that all ranks together send for a sum that everyone gets: a reduce-scatter and an all-gather, or a reduce and a broadcast."""
+    """Return the bytes that all ranks together send for a sum on every rank, by reduce-scatter and all-gather or by reduce and broadcast."""
     return 2 * (size - 1) * numel * itemsize
 
 
 def join_bytes(numel, size, itemsize=DOUBLE):
-    """For parts that everyone gets from everyone; `numel` is that of all parts together."""
+    """Return the bytes if every rank gets the parts of all ranks. `numel` counts all parts together."""
     return (size - 1) * numel * itemsize
 
 
@@ -100,7 +100,7 @@ NOTHING = (0, 0)  # bytes and messages, as in all limits
 
 
 def summed(numel, size):
-    """What all ranks together send for a sum that everyone gets: its bytes, and messages at most."""
+    """Return the bytes, and the largest number of messages, that all ranks together send for a sum on every rank."""
     return sum_bytes(numel, size), 2 * size * (size - 1)
 
 
@@ -109,20 +109,20 @@ def joined(numel, size):
 
 
 def totals(cases):
-    """[(case of the first rank, [bytes, messages] sent forward or None, the same backward)], the ranks of one experiment added up."""
+    """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)], added up over the ranks of an experiment."""
     groups = {}
     for case in cases:
         groups.setdefault((tuple(case["members"]), case.get("which"), case.get("number")), []).append(case)
     found = []
     for group in groups.values():
         backward = None if any(case["backward"] is None for case in group) else [sum(one) for one in zip(*(case["backward"] for case in group))]
-        shapes = any(case["results"][0]["looks"] == "shape" for case in group)  # of an output of another size, bytes say nothing
+        shapes = any(case["results"][0]["looks"] == "shape" for case in group)  # the bytes of an output of a wrong size mean nothing
         found.append((group[0], None if shapes else [sum(one) for one in zip(*(case["forward"] for case in group))], backward))
     return found
 
 
 def bytes_problem(total, limits, topic, direction, detached=False):
-    """A number of bytes outside its limits; `topic` is "out", "in", "pair", "copy", "sum" or "join"."""
+    """Return the problem if a number of bytes is outside its limits. `topic` is "out", "in", "pair", "copy", "sum" or "join"."""
     if total is None:
         return no_backward({"detached": detached})
     (sent, messages), (right, most) = total, limits
@@ -138,7 +138,7 @@ def bytes_problem(total, limits, topic, direction, detached=False):
 
 
 def evidence(total, limits):
-    """What the grader compares: the same for every total inside the limits, another for each outside."""
+    """Return what the grader compares, which is the same for every total inside the limits and different for each total outside."""
     return [-1, -1] if total is None else [total[0], max(total[1], limits[1])]
 
 
@@ -149,7 +149,7 @@ def operator_limits(case):
 
 
 def layer_limits(case, split):
-    """(forward, backward). In backward of the out split only x's gradient travels: each rank has its slice of dL/dy already."""
+    """Return (forward, backward). In backward of the out split only x's gradient travels, since each rank already has its slice of dL/dy."""
     numel, size = case["numel"], case["size"]
     if split == "in":
         return summed(numel["y"], size), NOTHING
@@ -164,7 +164,7 @@ def pair_limits(case):
 # ------------------------------------------------------------------ predicted bytes
 
 def moved_problem(case, sent):
-    """`sent` is what the ledger has measured on all ranks together."""
+    """Return the problem of a prediction. `sent` is what the ledger has measured on all ranks together."""
     got, size, way = case["predicted"], case["size"], case["way"]
     number = isinstance(got, (int, float))
     if number and got == sent:
@@ -178,23 +178,23 @@ def moved_problem(case, sent):
     if way == "pair":
         known["forward only"] = 2 * join["y"]
     looks = next((name for name, value in known.items() if number and abs(got - value) < 0.5), "other")
-    if looks == "elements" and size == SINGLE:  # numbers, and one rank of four: which of the two cannot be told
+    if looks == "elements" and size == SINGLE:  # it may be numbers, or one rank of four, which cannot be distinguished
         looks = "quarter"
     return {"expected": sent, "got": got if number else repr(got), "mistake": MISTAKES["moved", looks].format(way=way, size=size)}
 
 
 def largest_side(batch, c_in, kernel):
-    """The largest side whose output is not larger than the weight, per output channel: batch * side^2 <= c_in * kernel^2."""
+    """Return the largest side whose output is not larger than the weight, per output channel (batch * side^2 <= c_in * kernel^2)."""
     return math.isqrt(c_in * kernel * kernel // batch)
 
 
 def tutorials_side(batch, c_in, c_out, kernel):
-    """The largest side in the tutorial, whose in split has the whole x on every rank: B (2 c_out + c_in) s^2 <= 2 c_out c_in k^2."""
+    """Return the largest side in the tutorial, whose in split has the whole x on every rank (B (2 c_out + c_in) s^2 <= 2 c_out c_in k^2)."""
     return (2 * c_out * c_in * kernel * kernel / (batch * (2 * c_out + c_in))) ** 0.5
 
 
 def side_problems(sides):
-    """The problem of each side; where all are those of the tutorial's formula, that is named."""
+    """Return the problem of each side. If all sides follow the tutorial's formula, this is named."""
     problems = [side_problem(one) for one in sides]
     tutorials = [tutorials_side(*one["asked"]) for one in sides]
     if any(problems) and all(one["got"] in (int(side), round(side), side) for one, side in zip(sides, tutorials)):

@@ -1,8 +1,8 @@
 """Checks of unit 12, encoder and decoder across ranks: what the notebook's kernel asks of the ranks, and how it judges the answers.
 
 Each check cell calls one of the public functions with the cluster and the names of what the learner has defined on the ranks. The
-experiments run there (`ranks`), in communicators with a short time-out, so a call that waits in vain becomes a FAIL
-line and the ranks go on. A hang outside of them ends after PATIENCE_S, and the cluster heals.
+experiments run there (`ranks`), in communicators with a short timeout, so that a call that waits in vain becomes a FAIL
+line and the ranks go on. A hang outside these communicators ends after PATIENCE_S, and the cluster heals.
 """
 
 from manyhands.checks import seed
@@ -13,41 +13,41 @@ from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "hybrid", "loss", "ragged", "split", "training"]
 
-PATIENCE_S = 25  # longer than the communicators' own time-out, which speaks first
+PATIENCE_S = 25  # longer than the communicators' own timeout, which is reported first
 ROLES = ("encoder", "decoder")
 
 
 
 
 class _Check(RankReport):
-    """A report whose criteria all fail where a call of the experiment did not go through."""
+    """A report whose criteria all fail if a call of the experiment did not go through."""
 
     def __init__(self, name, cluster):
         super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
 
     def answers(self, experiment, *args):
-        """Run it on all ranks; the answers by rank."""
+        """Run it on all ranks, and return the answers by rank."""
         answers = self.on_ranks("encoder_decoder.ranks", experiment, *args, seed())
         stop_at(verdicts.stopped(answers))
         return answers
 
     def cases(self, number, experiment, *args):
-        """Several cases of an experiment, one after the other: [(rank, answer)] of all."""
+        """Run several cases of an experiment one after the other, and return [(rank, answer)] of all."""
         return [one for case in range(number) for one in enumerate(self.answers(experiment, *args, case))]
 
     def first(self, name, problems, values):
-        """A criterion whose values are compared to the unit's tolerance."""
+        """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=verdicts.ATOL, rtol=verdicts.ATOL)
 
 
 def stop_at(problem):
-    """End the check where there is a problem, the details of a FAIL line."""
+    """End the check if there is a problem, which is the details of a FAIL line."""
     if problem:
         raise Stopped(**problem)
 
 
 def _sample(named):
-    """A few of each parameter's numbers, as evidence."""
+    """Return a few of each parameter's numbers, as evidence."""
     return [numbers and [*numbers[:2], numbers[-1], sum(numbers)] for numbers in named.values()]
 
 
@@ -68,7 +68,7 @@ def loss(cluster, function):
 
 
 def split(cluster, encoder_step, decoder_step):
-    """Check the two halves of a step: loss, gradients, and what crosses between them."""
+    """Check the two halves of a step, which means loss, gradients, and what crosses between them."""
     with _Check("split", cluster) as report:
         cases = report.cases(2, "split", encoder_step, decoder_step)
         stop_at(verdicts.unclaimed(cases))
@@ -93,7 +93,7 @@ def training(cluster, train):
 
 
 def hybrid(cluster, step):
-    """Check `step(module, pair, copies, sources, targets)`: two pairs, uneven shares, the gradients of the whole batch."""
+    """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares the whole batch's gradients."""
     with _Check("hybrid", cluster) as report:
         cases = report.cases(3, "hybrid", step)
         for role in reversed(ROLES):

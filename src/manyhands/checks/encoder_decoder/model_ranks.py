@@ -1,6 +1,6 @@
-"""What unit 12's checks compare with, on the ranks: an encoder and a decoder in one process, and what usual mistakes make of them.
+"""What unit 12's checks compare with, on the ranks, which is an encoder and a decoder in a single process, right and with usual mistakes.
 
-The classes have the same interface as those of the lab, and nothing of the learner's in them.
+The classes have the same interface as the lab's classes, and they contain nothing that the learner wrote.
 """
 
 import copy
@@ -11,11 +11,11 @@ from torch.nn.functional import cross_entropy
 
 from manyhands.checks.rank_tools import device, numbers
 
-END = 10  # stands before the first digit of an answer and after the last one
+END = 10  # the token before the first digit of an answer and after the last one
 
 
 def one_by_one(rnn, sequences, state=None):
-    """Each sequence alone, so without any padding: the list of outputs and the state `(h, cell)` of all."""
+    """Run each sequence alone, without any padding, and return the list of outputs and the state `(h, cell)` of all."""
     outputs, states = [], []
     for i, sequence in enumerate(sequences):
         own = None if state is None else tuple(part[:, i:i + 1].contiguous() for part in state)
@@ -48,14 +48,14 @@ class Decoder(nn.Module):
 
 
 def build(seed, hidden, layers, bidirectional=False):
-    """An encoder and a decoder whose states fit: a bidirectional encoder has two states for each layer."""
+    """Return an encoder and a decoder whose states fit. (A bidirectional encoder has two states for each layer.)"""
     torch.manual_seed(seed)
     encoder = Encoder(hidden, layers // 2 if bidirectional else layers, bidirectional)
     return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())
 
 
 def batch(draw, size):
-    """`size` digit strings of 2 to 7 digits, not all of one length, and their reversals. `draw` is a `random.Random`."""
+    """Return `size` strings of 2 to 7 digits, not all of the same length, and their reversals. `draw` is a `random.Random`."""
     lengths = [2, 7, *(draw.randint(2, 7) for _ in range(size - 2))][:size]
     draw.shuffle(lengths)
     sources = [torch.tensor([draw.randrange(10) for _ in range(length)], device=device()) for length in lengths]
@@ -71,7 +71,7 @@ def weights(module):
 
 
 def _copy(module):
-    """A copy whose recurrent weights are one piece of memory again: else cuDNN warns, on a GPU, in each call."""
+    """Return a copy whose recurrent weights are one piece of memory again, since otherwise cuDNN warns in each call on a GPU."""
     module = copy.deepcopy(module)
     for part in module.modules():
         if isinstance(part, torch.nn.RNNBase):
@@ -80,7 +80,7 @@ def _copy(module):
 
 
 def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, cell), divisor=None):
-    """Loss and gradients of one process, with the state changed on its way; the modules are copied, not touched."""
+    """Return loss and gradients of a single process, with the state changed on its way. The modules are copied and remain as they are."""
     encoder, decoder = _copy(encoder), _copy(decoder)
     _, (h, cell) = encoder(sources)
     loss = decoder(change(h, cell), targets, divisor)
@@ -88,7 +88,7 @@ def serial_step(encoder, decoder, sources, targets, change=lambda h, cell: (h, c
     return {"loss": loss.item(), "encoder": gradients(encoder), "decoder": gradients(decoder)}
 
 
-# what mistakes make of the state on its way from the encoder to the decoder
+# how mistakes change the state on its way from the encoder to the decoder
 CHANGES = {
     "only h": lambda h, cell: (h, torch.zeros_like(cell)),
     "only c": lambda h, cell: (torch.zeros_like(h), cell),
@@ -97,7 +97,7 @@ CHANGES = {
     "last layer": lambda h, cell: (h[-1:].expand_as(h).contiguous(), cell[-1:].expand_as(cell).contiguous()),
     "last layer, zeros": lambda h, cell: (_only_last(h), _only_last(cell)),
 }
-# and what they make of the encoder's gradient
+# how mistakes change the encoder's gradient
 BACKWARDS = {
     "c missing": lambda h, cell: (h, cell.detach()),
     "h missing": lambda h, cell: (h.detach(), cell),
@@ -108,12 +108,12 @@ def _only_last(part):
     return torch.cat([torch.zeros_like(part[:-1]), part[-1:]])
 
 
-# mistakes in the loop of training, and what they are called in words
+# mistakes in the training loop, and their names in `words`
 LOOPS = {"stale": "stale", "both accumulated": "accumulated", "encoder accumulated": "accumulated", "decoder accumulated": "accumulated"}
 
 
 def serial_training(encoder, decoder, batches, lr, mistake=None):
-    """Weights and losses after training in one process, right or with a mistake: a key of LOOPS."""
+    """Return weights and losses after training in a single process, right or with a mistake, which is a key of LOOPS."""
     encoder, decoder = _copy(encoder), _copy(decoder)
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)
     losses = []

@@ -1,7 +1,7 @@
-"""The half of unit 12's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+"""The half of unit 12's checks that runs on the ranks, which are experiments with the learner's functions, reported as plain numbers.
 
-Each experiment runs on all four ranks at once, in communicators of its own: a call that waits in vain ends by their time-out, and what
-it said is told like a result. What the numbers mean is judged in `manyhands.checks.encoder_decoder`.
+Each experiment runs on all four ranks simultaneously, in separate communicators, so that a call that waits in vain ends by their timeout,
+and its message is reported like a result. What the numbers mean is judged in `manyhands.checks.encoder_decoder`.
 """
 
 import random
@@ -18,12 +18,12 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, numbers
 from manyhands.links import chain_list, n_step_rnn
 
-TIMEOUT_S = 8.0  # a few milliseconds are enough where nothing is wrong; a busy machine may need more
+TIMEOUT_S = 8.0  # a few milliseconds are enough if nothing is wrong, but a busy machine may need more
 
 
 @contextmanager
 def world():
-    """A communicator of all ranks that lives for one experiment."""
+    """Make a communicator of all ranks that exists for one experiment."""
     from manyhands import comm
 
     with comm.create_communicator(timeout_s=TIMEOUT_S) as c:
@@ -32,9 +32,9 @@ def world():
 
 @contextmanager
 def told(result):
-    """Keeps an exception of the block as `result["stopped"]` = (what it says, when, whether a communicator says it), and goes on.
+    """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a communicator raised it), and go on.
 
-    The other ranks must be given their turn to end by their own time-outs; the kernel then shows what happened first.
+    The other ranks must be able to end by their own timeouts. The kernel then shows what happened first.
     """
     from manyhands import comm
 
@@ -57,7 +57,7 @@ def _draw(seed, *more):
 # ------------------------------------------------------------------ 1: ragged sequences
 
 def ragged(function_name, seed):
-    """Several batches through `run_ragged`, beside each sequence alone; no communication."""
+    """Run several batches through `run_ragged`, and each sequence alone for comparison, without communication."""
     function, draw, cases = learners(function_name), _draw(seed, "ragged"), []
     for layers, bidirectional, begun, size in ((1, False, False, 5), (2, True, False, 4), (2, False, True, 5)):
         inputs, hidden = draw.randint(3, 6), draw.randint(4, 8)
@@ -81,7 +81,7 @@ def ragged(function_name, seed):
 
 
 def _ragged_mistakes(rnn, sequences, state):
-    """The state as usual mistakes leave it."""
+    """Return the state as usual mistakes leave it."""
     padded = torch.nn.utils.rnn.pad_sequence(sequences)
     _, after_padding = rnn(padded, state)
     order = sorted(range(len(sequences)), key=lambda i: -len(sequences[i]))
@@ -93,7 +93,7 @@ def _ragged_mistakes(rnn, sequences, state):
 # ------------------------------------------------------------------ 2: the loss of ragged targets
 
 def loss(function_name, seed):
-    """The loss of one ragged batch, with and without a divisor, and what usual mistakes make of it."""
+    """Compute the loss of one ragged batch, with and without a divisor, and what usual mistakes compute instead."""
     from torch.nn.functional import cross_entropy
 
     function, draw = learners(function_name), _draw(seed, "loss")
@@ -118,7 +118,7 @@ def loss(function_name, seed):
 
 
 def split(encoder_step_name, decoder_step_name, case, seed):
-    """One step in pairs of ranks: the encoder comes first in case 0, second in case 1, and there it is bidirectional, and the divisor is given."""
+    """Run one step in pairs of ranks. The encoder is first in case 0. In case 1 it is second and bidirectional, and the divisor is given."""
     from manyhands.ledger import Ledger
 
     encoder_step, decoder_step = learners(encoder_step_name), learners(decoder_step_name)
@@ -141,7 +141,7 @@ def split(encoder_step_name, decoder_step_name, case, seed):
                 loss = decoder_step(decoder, list(targets), pair, encoder_rank, *([divisor] if case else []))
                 result["number"] = isinstance(loss, Real)
                 result["loss"] = float(loss.detach() if hasattr(loss, "detach") else loss)
-                del loss  # with it goes a graph that backward has not gone through
+                del loss  # this deletes a graph that backward has not gone through
                 _until_gone(everyone)
         added = {name: values and [value - before for value in values] for name, values in gradients(module).items()}
         result.update(got=added, before=before, sent=[ledger.messages_sent, ledger.bytes_sent],
@@ -150,9 +150,9 @@ def split(encoder_step_name, decoder_step_name, case, seed):
 
 
 def _until_gone(c, limit_s=2.0):
-    """Wait until nothing that came is part of a graph here: the cluster's watch may hold the step's frame for a moment longer.
+    """Wait until nothing that was received is part of a graph here, since the cluster's watch may hold the step's frame for a moment longer.
 
-    Its going tells the other rank that no gradient comes; a rank that left the world before would only be missed.
+    When the graph is deleted, the other rank learns that no gradient will arrive. If this rank left the world before, it would only be missed.
     """
     until = time.monotonic() + limit_s
     while c._exchange.control.receipts and time.monotonic() < until:
@@ -160,7 +160,7 @@ def _until_gone(c, limit_s=2.0):
 
 
 def _split_mistakes(parts, sources, targets, divisor):
-    """What usual mistakes make of the loss and of the encoder's gradients."""
+    """Return the loss and the encoder's gradients that usual mistakes give."""
     losses = {name: model.serial_step(*parts, sources, targets, change, divisor)["loss"] for name, change in model.CHANGES.items()}
     if divisor:
         losses["divisor forgotten"] = model.serial_step(*parts, sources, targets)["loss"]
@@ -171,7 +171,7 @@ def _split_mistakes(parts, sources, targets, divisor):
 # ------------------------------------------------------------------ 4: training
 
 def training(train_name, seed):
-    """Four steps with Adam in pairs of ranks, beside one process that trains both modules."""
+    """Train for four steps with Adam in pairs of ranks, and in a single process for comparison."""
     train = learners(train_name)
     with world() as everyone:
         pair = everyone.split(everyone.rank % 2, everyone.rank)
@@ -194,7 +194,7 @@ SHARES = (5, 3)  # sequences of the two pairs
 
 
 def hybrid(step_name, case, seed):
-    """One step of two pairs with different numbers of tokens, on two layouts; in case 2, of each pair by itself."""
+    """Run one step of two pairs with different numbers of tokens, in two layouts, and in case 2 of each pair alone."""
     step = learners(step_name)
     with world() as everyone:
         number, other = (everyone.rank % 2, everyone.rank // 2) if case == 1 else (everyone.rank // 2, everyone.rank % 2)

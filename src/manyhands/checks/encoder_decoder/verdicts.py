@@ -1,33 +1,33 @@
-"""How the checks of unit 12 judge what the ranks have told: which mistake a wrong answer looks like.
+"""How the checks of unit 12 judge what the ranks have reported, and which mistake a wrong answer looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 import numpy as np
 
 from manyhands.checks.encoder_decoder.words import MISTAKES
 
-ATOL = 1e-8  # everything is computed in float64: one more or one less rounding is 1e-15
+ATOL = 1e-8  # everything is computed in float64, where one rounding more or less is 1e-15
 
 
 def far(a, b):
-    """Whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    """Return whether two lists of numbers differ by more than the tolerance, in length or in a value."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + ATOL * np.abs(b))
 
 
 def far_parts(got, right):
-    """The same for lists of [shape, numbers]."""
+    """Do the same for lists of [shape, numbers]."""
     return len(got) != len(right) or any(one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right))
 
 
 def far_named(got, right):
-    """The same for {name: numbers or None}."""
+    """Do the same for {name: numbers or None}."""
     return any((got[name] is None) != (right[name] is None) or (got[name] is not None and far(got[name], right[name])) for name in right)
 
 
 def looks_like(got, variants, distance):
-    """The name of the first of the variants that is what came, or None."""
+    """Return the name of the first variant that equals what was received, or None."""
     return next((name for name, variant in variants.items() if not distance(got, variant)), None)
 
 
@@ -76,12 +76,12 @@ def divisor_problem(answer):
     return {"expected": answer["right divided"], "got": answer["divided"], "mistake": MISTAKES[name].format(**answer)}
 
 
-# ------------------------------------------------------------------ stops: what the communicators or the learner's code said
+# ------------------------------------------------------------------ stops by the communicators or by the learner's code
 
 def stopped(answers):
-    """The details of a FAIL line if the learner's code raised on a rank, or a call waited in vain; else None.
+    """Return the details of a FAIL line if the learner's code raised on a rank, or if a call waited in vain, and None otherwise.
 
-    Of several ranks that were stopped the one with the best known mistake is told, then the one that was stopped first.
+    If several ranks were stopped, the rank with the best known mistake is reported, or else the rank that was stopped first.
     """
     found = [(_known(answer["stopped"][0])[0], answer["stopped"][1], rank) for rank, answer in enumerate(answers)
              if isinstance(answer, dict) and "stopped" in answer]
@@ -94,15 +94,15 @@ def stopped(answers):
 
 
 def _known(text):
-    """(place in the table of known mistakes, what to do about it); the last place and None for others."""
+    """Return (place in the table of known mistakes, what to do about it), which is the last place and None for unknown mistakes."""
     known = MISTAKES["known"]
     return next(((place, known[fragment]) for place, fragment in enumerate(known) if fragment in text), (len(known), None))
 
 
 def unclaimed(cases):
-    """A gradient came back from the decoder, and the encoder has none: the details of a FAIL line, or None.
+    """Return the details of a FAIL line if a gradient came back from the decoder but the encoder has none, and None otherwise.
 
-    Whether the decoder's rank notices depends on who is faster, so this mistake is told alike in both cases.
+    Whether the decoder's rank notices depends on which rank is faster, so this mistake is reported in the same way in both cases.
     """
     back = {case["case"] for _, case in cases if case["role"] == "decoder" and case["sent"][1]}
     for rank, case in cases:
@@ -138,17 +138,17 @@ def gradient_problem(rank, case, role):
 
 
 def all_of(named):
-    """All numbers of {name: numbers or None} in one list; a missing one counts as zeros only where all agree."""
+    """Return all numbers of {name: numbers or None} in one list, without the missing ones."""
     return [x for numbers in named.values() if numbers is not None for x in numbers]
 
 
 def ratio(got, right):
-    """"twice", "half" or "negative" if what came is that much of what is right."""
+    """Return "twice", "half" or "negative" if what was received is the right value times 2, 0.5 or -1, and None otherwise."""
     return next((name for name, factor in (("twice", 2), ("half", 0.5), ("negative", -1)) if not far(got, factor * np.asarray(right))), None)
 
 
 def traffic_problem(rank, case):
-    """Only the state crosses: its bytes once in each direction, in two messages or in one."""
+    """Judge whether only the state crosses, with its bytes once in each direction, in one message or in two."""
     messages, sent_bytes = case["sent"]
     if sent_bytes == case["state_bytes"] and 1 <= messages <= 2:
         return None
@@ -201,6 +201,6 @@ def hybrid_problem(rank, case, role):
 
 
 def proportional(a, b):
-    """Whether one list is the other, times one number."""
+    """Return whether one list is the other, times one number."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape == b.shape and not far(a * (b @ b), b * (a @ b))

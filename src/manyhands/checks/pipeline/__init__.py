@@ -1,6 +1,6 @@
-"""Checks of unit 14, pipelines: orders, times, cuts and plans in the notebook's kernel, `run_stage` on the ranks.
+"""Checks of unit 14, pipelines, with orders, times, cuts and plans in the notebook's kernel, and `run_stage` and `update` on the ranks.
 
-Pipelines, networks and jobs are drawn from the seed; orders and plans are judged by simulation, so no answer depends on how long anything takes here.
+Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by simulation, so no answer depends on how long anything takes here.
 """
 
 import copy
@@ -22,7 +22,7 @@ ENDLESS_S = 3  # for an answer that takes milliseconds
 
 
 def bubble(function):
-    """Check `function(stages, micro_batches, chunks)`: the idle part of a step."""
+    """Check `function(stages, micro_batches, chunks)`, which returns the idle part of a step."""
     from manyhands.simulate import pipeline
 
     with check("bubble") as report:
@@ -41,7 +41,7 @@ def orders(gpipe_order, one_f_one_b_order):
     with check("orders") as report:
         asked = cases.pipelines(seed())
         for names, function in ((("gpipe",), gpipe_order), (("1f1b", "memory"), one_f_one_b_order)):
-            with report.part(*names):  # the one counts where the other is not written yet
+            with report.part(*names):  # one of them counts even if the other is not written yet
                 with closed(pipeline.gpipe, pipeline.one_f_one_b):
                     found = [[verdicts.pairs(ask(function, rank, *case)) for rank in range(case[0])] for case in asked]
                 problems = [verdicts.order_problem(names[0], *one) for one in zip(asked, found)]
@@ -53,7 +53,7 @@ def orders(gpipe_order, one_f_one_b_order):
 
 
 def finish(function):
-    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses orders without an end."""
+    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses orders that can never be completed."""
     from manyhands.simulate import pipeline
 
     with check("finish") as report:
@@ -72,12 +72,12 @@ def finish(function):
 
 
 def _times(function, case):
-    """The learner's times; message_s is left out where it is nothing, as it may be."""
+    """Return the learner's times. message_s is left out if it is 0, since it has a default."""
     return ask_kept(function, *(case if case[-1] else case[:-1]))
 
 
 def _told_of(function, many):
-    """What the function says of each of these orders: (answer, error). Who was endless once is not asked again."""
+    """Return (answer, error) of the function for each of these orders. A function that did not end once is not called again."""
     told = []
     for orders in many:
         endless = [one for one in told if isinstance(one[1], TimeoutError)]
@@ -86,7 +86,7 @@ def _told_of(function, many):
 
 
 def cut(function):
-    """Check `function(costs, stages)` -> slices: each layer once, and the smallest largest stage."""
+    """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest stage is the smallest possible."""
     from manyhands.simulate import pipeline
 
     with check("cut") as report:
@@ -105,7 +105,7 @@ def cut(function):
 
 
 def run(cluster, name):
-    """Check the ranks' `name(order, stage, inputs, targets, shapes, group)` against one process with the whole network."""
+    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process that has the whole network."""
     with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
         answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
         found = [case for answer in answers for case in answer]
@@ -118,7 +118,7 @@ def run(cluster, name):
 
 
 def plan(function):
-    """Check `function(job)` -> (stages, micro-batches, schedule): it fits, and no other one that fits is cheaper."""
+    """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan that fits is cheaper."""
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
         answers = [plan_verdicts.asked(function, copy.deepcopy(job)) for job, _ in jobs]
@@ -129,7 +129,7 @@ def plan(function):
 
 
 def update(cluster, name):
-    """Check the ranks' `name(stage, optimiser, max_norm, shared, ends, group)`: clip and step as one process does, and return the norm."""
+    """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps as a single process does, and returns the norm."""
     with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
         found = [case for answer in report.on_ranks("pipeline.update_ranks", "update", name, seed(), remark="update hangs") for case in answer]
         update_verdicts.mark_small_groups(found)

@@ -1,26 +1,26 @@
-"""What unit 14's checks ask for, drawn from a seed: pipelines, orders, networks to cut, and jobs to plan."""
+"""What unit 14's checks ask for, drawn from a seed, such as pipelines, orders, and networks to cut."""
 
 import random
 from itertools import combinations
 
 
 def pipelines(seed):
-    """[(stages, micro-batches)] for exercise 2: more, as many and fewer micro-batches than stages, one stage, and one micro-batch. Fewer is fewer than a
-    warm-up of stages - 1, else an answer that forgets that case would be right. More is so many that their numbers have two digits."""
+    """Return [(stages, micro-batches)] for exercise 2, with more, as many and fewer micro-batches than stages, one stage, and one micro-batch. Fewer means
+    fewer than a warm-up of stages - 1, since otherwise an answer that forgets this case would be right. More means numbers with two digits."""
     draw = random.Random(f"orders {seed}")
     stages = draw.randint(3, 6)
     return [(4, draw.randint(11, 14)), (stages, stages), (5, draw.randint(2, 3)), (2, draw.randint(3, 9)), (1, draw.randint(2, 9)), (draw.randint(2, 4), 1)]
 
 
 def bubbles(seed):
-    """[(stages, micro-batches, chunks)]: with one chunk, also where there are fewer micro-batches than stages, or one stage; and with more chunks."""
+    """Return [(stages, micro-batches, chunks)] with one chunk (even with fewer micro-batches than stages, or one stage) and with more chunks."""
     draw = random.Random(f"bubble {seed}")
     found = [(draw.randint(3, 16), draw.randint(5, 64), chunks if chunks == 1 else draw.randint(2, 6)) for chunks in (1, 2) for _ in range(5)]
     return [*found, (draw.randint(9, 16), draw.randint(2, 8), 1), (1, draw.randint(2, 9), 1), (1, draw.randint(2, 9), draw.randint(2, 6))]
 
 
 def timings(seed, messages):
-    """[(orders, forward_s, backward_s, message_s)] for exercise 3."""
+    """Return [(orders, forward_s, backward_s, message_s)] for exercise 3."""
     draw, found = random.Random(f"finish {seed} {messages}"), []
     for name, stages, micro_batches in (*((name, draw.randint(2, 5), draw.randint(3, 7)) for name in ("gpipe", "1f1b", "1f1b", "odd")),
                                         ("odd", draw.randint(6, 7), draw.randint(11, 12)), ("odd", 1, draw.randint(2, 5)), ("gpipe", 3, 1)):
@@ -31,12 +31,12 @@ def timings(seed, messages):
 
 
 def deadlocks(seed):
-    """[(orders, whether they can be done)] for exercise 3."""
+    """Return [(orders, whether they can be completed)] for exercise 3."""
     draw, found = random.Random(f"stuck {seed}"), []
     for broken in (None, "circle", None, "own forward", "circle"):
         stages, micro_batches = draw.randint(2, 5), draw.randint(3, 7)
         orders = odd(draw, stages, micro_batches)
-        if broken == "own forward":  # the last rank is to do a backward before its forward: on another one that is a circle too
+        if broken == "own forward":  # the last rank does a backward before its forward, which on other ranks would be a circle too
             order, m = orders[-1], draw.randrange(micro_batches)
             first, second = order.index(("F", m)), order.index(("B", m))
             order[first], order[second] = order[second], order[first]
@@ -49,9 +49,9 @@ def deadlocks(seed):
 
 
 def odd(draw, stages, micro_batches, in_turn=False):
-    """Orders that nobody would choose, and that can be done: time and again some rank does some event that is possible.
-    `in_turn`: all ranks take micro-batches in one order, so that messages need no tags."""
-    ready = [{"F": [], "B": []} for _ in range(stages)]  # micro-batches whose activation, whose gradient is there
+    """Return odd orders that can be completed, in which again and again some rank does some event that is possible.
+    With `in_turn`, all ranks take the micro-batches in the same order, so that messages need no tags."""
+    ready = [{"F": [], "B": []} for _ in range(stages)]  # micro-batches whose activation or gradient has arrived
     ready[0]["F"] += range(micro_batches)
     orders = [[] for _ in range(stages)]
     while any(len(order) < 2 * micro_batches for order in orders):
@@ -67,7 +67,7 @@ def odd(draw, stages, micro_batches, in_turn=False):
 
 
 def plain(name, stages, micro_batches):
-    """The orders of GPipe or 1F1B as the lab writes them: [[("F", 0), ...] for each rank]."""
+    """Return the orders of GPipe or 1F1B as the lab writes them, as [[("F", 0), ...] for each rank]."""
     from manyhands.simulate import pipeline
 
     orders = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b}[name](stages, micro_batches)
@@ -75,7 +75,7 @@ def plain(name, stages, micro_batches):
 
 
 def played(orders, forward_s, backward_s, message_s=0.0):
-    """The lab's orders, played: for each rank a list of spans. `Stuck` if they cannot be done."""
+    """Play the lab's orders, and return a list of spans for each rank. Raises `Stuck` if they cannot be completed."""
     from manyhands.simulate.pipeline import Event, play
 
     events = [[Event(kind, m, rank) for kind, m in order] for rank, order in enumerate(orders)]
@@ -83,16 +83,16 @@ def played(orders, forward_s, backward_s, message_s=0.0):
 
 
 def networks(seed):
-    """[(costs, stages)] for exercise 4: whole numbers, so that sums are exact. In the first four neither equal numbers of layers nor
-    filling up to the mean is best, in one of them not the least sum of squares, in one not the least spread. In the fifth a
-    layer is so dear that many cuts are best, and would be with an empty stage."""
+    """Return [(costs, stages)] for exercise 4, in whole numbers, so that sums are exact. In the first four, neither equal numbers of layers nor
+    filling up to the mean is best. In one of them, the least sum of squares is not best, and in another, the least spread. In the fifth, a
+    layer is so expensive that many cuts are best, and some would be with an empty stage."""
     draw, found, measures = random.Random(f"cut {seed}"), [], [squares, spread, None, None]
     while measures:
         layers, stages = draw.randint(7, 11), draw.randint(3, 5)
         costs = [draw.choice((1, 2, 3, 5, 8, 13)) * draw.randint(3, 9) for _ in range(layers)]
         wrong, evened = [even_cut(costs, stages), greedy_cut(costs, stages)], [least(measure, costs, stages) for measure in (squares, spread)]
         if any(way in wrong for way in evened):
-            continue  # the mistake would be taken for another one
+            continue  # the mistake would be taken for a different one
         if measures[0]:
             wrong.append(least(measures[0], costs, stages))
         if smallest(costs, stages) < min(dearest(costs, way) for way in wrong):
@@ -103,7 +103,7 @@ def networks(seed):
 
 
 def ways(costs, stages):
-    """All cuts."""
+    """Return all cuts."""
     borders = combinations(range(1, len(costs)), stages - 1)
     return [[slice(*pair) for pair in zip((0, *inner), (*inner, len(costs)))] for inner in borders]
 
@@ -122,22 +122,22 @@ def spread(costs, blocks):
 
 
 def least(measure, costs, stages):
-    """The cut for which `measure(costs, cut)` is least."""
+    """Return the cut for which `measure(costs, cut)` is least."""
     return min(ways(costs, stages), key=lambda way: measure(costs, way))
 
 
 def smallest(costs, stages):
-    """The cost of the dearest block of the best cut."""
+    """Return the cost of the most expensive block of the best cut."""
     return dearest(costs, least(dearest, costs, stages))
 
 
 def even_cut(costs, stages):
-    """Blocks with equal numbers of layers."""
+    """Return blocks with equal numbers of layers."""
     return [slice(len(costs) * i // stages, len(costs) * (i + 1) // stages) for i in range(stages)]
 
 
 def greedy_cut(costs, stages):
-    """Block after block filled up to the mean; the last one gets what is left."""
+    """Fill block after block up to the mean, so that the last one gets what is left."""
     borders, mean = [0], sum(costs) / stages
     for stage in range(stages - 1):
         stop = borders[-1] + 1

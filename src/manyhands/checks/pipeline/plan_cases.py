@@ -1,4 +1,4 @@
-"""The jobs of unit 14's exercise 6, drawn from a seed: what each plan needs and costs, and what it seems to by a short way of thinking."""
+"""The jobs of unit 14's exercise 6, drawn from a seed, with what each plan needs and costs, and what it seems to by an incomplete calculation."""
 
 import random
 from collections import namedtuple
@@ -12,11 +12,11 @@ Numbers = namedtuple("Numbers", "memory idle price")  # of a plan
 
 
 def _of_1f1b(alive):
-    """`alive` of `evaluate`, where GPipe is thought of rightly."""
+    """Return `alive` of `evaluate` with the right number for GPipe."""
     return {"alive": lambda schedule, stages, count, rank: count if schedule == "gpipe" else alive(stages, count, rank)}
 
 
-THOUGHTS = {  # short ways of thinking, as arguments of `evaluate`; the words of the checks have their names, too
+THOUGHTS = {  # incomplete calculations, as arguments of `evaluate`, under the names that `words` uses, too
     "weights thrice": {"copies": 3}, "weights twice": {"copies": 2}, "weights once": {"copies": 1},
     "starts idle": {"busy_starts": 0}, "starts of forwards": {"starts": (1, 0)}, "starts doubled": {"starts": (1, 2)}, "no starts": {"starts": (0, 0)},
     "messages free": {"message": 0}, "backward as forward": {"times": (1, 1)},
@@ -25,22 +25,22 @@ THOUGHTS = {  # short ways of thinking, as arguments of `evaluate`; the words of
     "alive one": {"alive": lambda *of: 1}, "kept whole": {"share": 0},
     "mean memory": {"fullest": lambda needs: sum(needs) / len(needs)}, "strictly less": {"strictly": True},
 }
-TRAPS = {  # kind of a job: the short way of thinking that leads to another plan there; None: to forget the limit
+TRAPS = {  # kind of a job -> the incomplete calculation that leads to a different plan there, or None for a forgotten limit
     "memory": "alive stages", "messages": "messages free", "many": "starts of forwards", "starts": "starts doubled", "fullest": "mean memory",
     "few": "alive few", "idle": None, "weights": "weights thrice", "busy": "starts idle", "exactly": "strictly less",
 }
 FEW = [5e7] * 6 + [2e8] * 2 + [3.2e8] + [3.5e8] * 3, [1.1e9] * 6 + [5.5e8] * 6  # weights and kept bytes of the layers of "few"
-BETWEEN = {"many": "idle", "starts": "idle", "busy": "idle", "fullest": "memory"}  # the limit that lies between the right number and the short way's
-STAGES = {"busy": (1, 2, 4, 6), "starts": (2, 3, 4), "weights": (1, 2, 3, 5)}  # that are possible, where it is not 1 to 4
-BATCHES = {"memory": 12, "messages": 12, "many": 12, "fullest": 10, "weights": 12, "exactly": 12}  # where it is not 8
-PARTS_OF = {"messages": (1.2, 2), "memory": (2, 4), "few": (3.4, 3.6)}  # all that is needed, divided by what a device has, where that is not 1.5 to 3
+BETWEEN = {"many": "idle", "starts": "idle", "busy": "idle", "fullest": "memory"}  # the limit that is between the right number and the incomplete one
+STAGES = {"busy": (1, 2, 4, 6), "starts": (2, 3, 4), "weights": (1, 2, 3, 5)}  # that are possible, if not 1 to 4
+BATCHES = {"memory": 12, "messages": 12, "many": 12, "fullest": 10, "weights": 12, "exactly": 12}  # if it is not 8
+PARTS_OF = {"messages": (1.2, 2), "memory": (2, 4), "few": (3.4, 3.6)}  # all that is needed, divided by what a device has, if that is not 1.5 to 3
 LIMITS = 6
 PARTS = 240  # bytes are whole multiples of it, so that no rounding decides what fits
 
 
 def jobs(seed):
-    """Jobs of exercise 6, of each kind one: [(job, {plan: `evaluate` of it})]. In each the second best plan costs 3 %
-    more than the best, and some short way of thinking goes wrong."""
+    """Return one job of each kind for exercise 6, as [(job, {plan: `evaluate` of it})]. In each job, the second best plan costs
+    at least 3 % more than the best, and some incomplete calculation leads to a wrong plan."""
     draw = random.Random(f"plan {seed}")
     return [_job(draw, kind, trap) for kind, trap in TRAPS.items()]
 
@@ -49,7 +49,7 @@ def _job(draw, kind, trap):
     while True:
         job = _draw_job(draw, kind)
         plans = {plan: evaluate(job, *plan) for plan in every_plan(job)}
-        for _ in range(LIMITS):  # these are drawn faster than a job is simulated
+        for _ in range(LIMITS):  # drawing these is faster than simulating a job
             _draw_limits(draw, kind, trap, job, plans)
             costs = by_price(job, plans)
             if len(costs) > 1 and costs[1][0] >= 1.03 * costs[0][0] and _is_wanted(kind, trap, job, plans, costs[0][1]):
@@ -76,7 +76,7 @@ def _is_wanted(kind, trap, job, plans, best):
 
 
 def thought_of(job, name):
-    """The plan that a short way of thinking leads to; None if none seems to fit."""
+    """Return the plan that an incomplete calculation leads to, or None if none seems to fit."""
     thought = dict(THOUGHTS[name])
     strictly = thought.pop("strictly", False)
     plans = {plan: evaluate(job, *plan, **thought) for plan in every_plan(job)}
@@ -89,7 +89,7 @@ def _set_between(job, limit, right, thought):
 
 
 def by_price(job, plans):
-    """[(price, plan)] of those that fit, the cheapest first."""
+    """Return [(price, plan)] of the plans that fit, the cheapest first."""
     return sorted((numbers.price, plan) for plan, numbers in plans.items() if fits(job, numbers))
 
 
@@ -119,18 +119,18 @@ def fits(job, numbers):
 
 
 def alive(schedule, stages, count, rank):
-    """How many micro-batches a rank holds at most."""
+    """Return how many micro-batches a rank holds at most."""
     return count if schedule == "gpipe" else min(count, stages - rank)
 
 
 def needs(job, stages, count, schedule, alive=alive, copies=4, share=1):
-    """[(bytes of the weights, with what is needed besides, and of what is kept for backward)] of each device."""
+    """Return [(bytes of the weights with what they need in addition, bytes of what is kept for backward)] of each device."""
     return [(copies * weights, kept * alive(schedule, stages, count, rank) / (count if share else 1))
             for rank, (weights, kept) in enumerate(zip(job.weight_bytes[stages], job.kept_bytes[stages]))]
 
 
 def evaluate(job, stages, count, schedule, fullest=max, message=1, starts=(1, 1), times=(1, 2), busy_starts=1, **of_memory):
-    """What a plan needs and costs, simulated: `Numbers` of the memory of its fullest device, its bubble, and its price."""
+    """Simulate what a plan needs and costs, and return `Numbers` of the memory of its fullest device, its bubble, and its price."""
     forward, backward = ([start * job.start_s + factor * seconds / count for seconds in job.forward_s[stages]] for factor, start in zip(times, starts))
     whole = _step_s(_orders(schedule, stages, count), forward, backward, message * job.message_s)
     memory = fullest([sum(parts) for parts in needs(job, stages, count, schedule, **of_memory)])
@@ -142,7 +142,7 @@ _orders = cache(plain)
 
 
 def _step_s(orders, forward, backward, message_s):
-    """The end of the last event, for orders that can be done: `simulate.pipeline.play` in short, for some hundred plans."""
+    """Return the end of the last event, for orders that can be completed. This is a short `simulate.pipeline.play`, for some hundred plans."""
     ended, times, places, last = {}, [0.0] * len(orders), [0] * len(orders), len(orders) - 1
     while any(place < len(order) for place, order in zip(places, orders)):
         for rank, order in enumerate(orders):

@@ -1,4 +1,4 @@
-"""How exercise 6 of unit 14 is judged: whether a plan fits, whether it is the cheapest, and by which short way of thinking it came about."""
+"""How exercise 6 of unit 14 is judged, by whether a plan fits, whether it is the cheapest, and which incomplete calculation explains it."""
 
 from manyhands.checks.by_hand import closed
 from manyhands.checks.in_kernel import call, likely
@@ -8,11 +8,11 @@ from manyhands.checks.pipeline.words import MISTAKES
 from manyhands.checks.report import Stopped
 
 NAMES = ("memory", "idle", "cheapest")
-OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # in the words of an exception: nothing was found
+OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # parts of exceptions that mean that nothing was found
 
 
 def asked(function, job):
-    """The learner's answer as a plan that the job has, or None; `Stopped` if the function raises, or finds nothing."""
+    """Return the learner's answer as a plan that the job has, or None. Raises `Stopped` if the function raises or finds nothing."""
     with closed(cases.evaluate, cases.by_price):
         answer, error = call(function, job)
     if error and not any(text in error for text in OF_NONE):
@@ -33,7 +33,7 @@ def plan_of(job, answer):
 
 
 def problems(jobs, answers):
-    """[{criterion: problem}] of the plans; where a short way of thinking explains at least half of those that are wrong, it is named."""
+    """Return [{criterion: problem}] of the plans. If an incomplete calculation explains at least half of the wrong plans, it is named."""
     found = [_problems(job, plans, plan) for (job, plans), plan in zip(jobs, answers)]
     if None in answers or not any(any(one.values()) for one in found):
         return found
@@ -48,7 +48,7 @@ def problems(jobs, answers):
 
 
 def _problems(job, plans, plan):
-    """{criterion: problem} of one plan; `plans`: the numbers of all of them."""
+    """Return {criterion: problem} of one plan. `plans` has the numbers of all plans."""
     if plan is None:
         return dict.fromkeys(NAMES, problem("no plan"))
     got, found = plans[plan], dict.fromkeys(NAMES)
@@ -67,7 +67,7 @@ def _problems(job, plans, plan):
 
 
 def evidence(job, plans, plan):
-    """What the grader compares: the same for every plan that fits, and what it costs."""
+    """Return what the grader compares, which is the same for every plan that fits, and what the plan costs."""
     if plan is None:
         return dict.fromkeys(NAMES, -1.0)
     got = plans[plan]

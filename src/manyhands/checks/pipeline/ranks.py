@@ -1,7 +1,7 @@
-"""The half of unit 14's checks that runs on the ranks: the learner's `run_stage` beside one process with the whole network.
+"""The half of unit 14's checks that runs on the ranks, which compares the learner's `run_stage` with a single process that has the whole network.
 
-Everything is float64 and on the CPU. A network has a stage for each rank of a group, of other widths at each border; a batch has micro-batches of other
-sizes.
+Everything is float64 and on the CPU. A network has a stage for each rank of a group, with a different width at each border, and a batch has micro-batches
+of different sizes.
 """
 
 import copy
@@ -24,14 +24,14 @@ from manyhands.ledger import Ledger
 
 RUNS = (([0, 1, 2, 3], "gpipe", 6), ([0, 1, 2, 3], "1f1b", 8), ([0, 1, 2, 3], "odd", 5), ([0, 2, 3], "1f1b", 5), ([1, 3], "1f1b", 1), ([2], "1f1b", 3),
         ([0, 1, 2, 3], "1f1b", 24))
-MANY, ROWS = 24, 12  # micro-batches of the run in which bytes are counted, all of these rows: what is kept of each one soon is more than enough
+MANY, ROWS = 24, 12  # micro-batches of the run in which bytes are counted, and the rows of each. Whatever is kept of each soon exceeds the limit
 FRAMEWORKS = ("torch.distributed.pipelining.schedules:PipelineScheduleSingle.step", "torch.distributed.pipelining.schedules:PipelineScheduleMulti.step",
-              "torch.distributed.pipelining.stage:_PipelineStageBase.forward_one_chunk")  # its own pipelines
+              "torch.distributed.pipelining.stage:_PipelineStageBase.forward_one_chunk")  # PyTorch's own pipelines
 
 
 @fresh_world()
 def run(name, seed):
-    """What became of each run in which this rank was. The groups are made by all ranks; the world is `None`."""
+    """Return the result of each run in which this rank took part. All ranks make the groups, and the world is `None`."""
     function, found, groups = learners(name), [], {}
     for number, (members, schedule, count) in enumerate(RUNS):
         if tuple(members) not in groups:
@@ -44,7 +44,7 @@ def run(name, seed):
 
 
 class Case:
-    """A network, a batch in micro-batches and orders, drawn from the seed: the same on every rank."""
+    """A network, a batch in micro-batches and orders, drawn from the seed and the same on every rank."""
 
     def __init__(self, seed, stages, schedule, count):
         draw = random.Random(seed)
@@ -59,8 +59,8 @@ class Case:
         self.orders = cases.odd(draw, stages, count, in_turn=True) if schedule == "odd" else cases.plain(schedule, stages, count)
 
     def serial(self, rank):
-        """(what comes into the rank's stage, losses of the micro-batches, for each micro-batch the gradients of the rank's stage): one process, each
-        loss a mean over its own rows."""
+        """Compute in a single process (inputs of the rank's stage, losses of the micro-batches, gradients of the rank's stage for each
+        micro-batch), where each loss is a mean over its own rows."""
         network = copy.deepcopy(self.network)
         before, rest, parameters = nn.Sequential(*network[:rank]), nn.Sequential(*network[rank:]), list(network[rank].parameters())
         inputs, losses, gradients = [before(x).detach() for x in self.inputs], [], []
@@ -71,18 +71,18 @@ class Case:
         return inputs, losses, gradients
 
     def memories(self, rank):
-        """What counts the bytes of the rank's step, where that is done."""
+        """Return the counter of the bytes in the rank's step, if they are counted."""
         widths = self.widths[rank], 7, self.widths[rank + 1]
         return Memories(8 * ROWS * sum(widths), 8 * ROWS * max(widths)) if self.counts_bytes else None
 
 
 def _run(function, case, group):
     rank, last = dist.get_rank(group), case.stages - 1
-    right_inputs, losses, gradients = case.serial(rank)  # before the learner's code has the tensors
+    right_inputs, losses, gradients = case.serial(rank)  # before the learner's code gets the tensors
     memories = case.memories(rank)
     may_hold = min(case.count, case.stages - rank) if case.schedule == "1f1b" else case.count
     stage = Watched(copy.deepcopy(case.network[rank]), rank > 0, right_inputs, may_hold, memories)
-    before = 0.5 if case.schedule == "odd" else None  # gradients that were there already
+    before = 0.5 if case.schedule == "odd" else None  # gradients that exist already
     for parameter in stage.parameters() if before else ():
         parameter.grad = torch.full_like(parameter, before)
     shapes = [(n, case.widths[rank]) for n in case.rows]
@@ -108,7 +108,7 @@ def _run(function, case, group):
 
 
 def _touched(case, lent):
-    """Which of the caller's tensors have other numbers now, and which were asked for a gradient."""
+    """Return which of the caller's tensors have different numbers now, and which require a gradient."""
     pairs = [(f"{name}[{m}]", one, right) for name, tensors in lent.items() if tensors is not None
              for m, (one, right) in enumerate(zip(tensors, getattr(case, name)))]
     return {"changed": [name for name, one, right in pairs if not torch.equal(one.detach(), right)],
@@ -116,7 +116,7 @@ def _touched(case, lent):
 
 
 def _gradients(stage, gradients, shares, before):
-    """Each parameter's gradient beside the right one, and beside those of usual mistakes."""
+    """Compare each parameter's gradient with the right gradient and with the gradients that usual mistakes give."""
     for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients):
         added = sum(share * one for share, one in zip(shares, each))
         wrong = {"summed": before + sum(each), "mean": before + sum(each) / len(each), "last": before + shares[-1] * each[-1],

@@ -1,7 +1,7 @@
-"""The half of exercise 7's check that runs on the ranks: the learner's `update` next to one process with the whole network.
+"""The half of exercise 7's check that runs on the ranks, which compares the learner's `update` with a single process that has the whole network.
 
-The network begins with a matrix and ends with its transpose, as an embedding and a head that are tied. Each rank computes the gradients of all stages
-and keeps those of its own, so no pipeline has to run, and the first and the last stage have the gradient of their own use of the matrix only.
+The network begins with a matrix and ends with its transpose, like an embedding and a head that are tied. Each rank computes the gradients of all stages
+and keeps the gradients of its own stage, so no pipeline has to run, and the first and the last stage have only the gradient of their own use of the matrix.
 """
 
 import copy
@@ -18,13 +18,13 @@ from manyhands.checks.pipeline.words import MISTAKES
 from manyhands.checks.rank_tools import GROUPS, close, fresh_world, looks_like, make_groups, said_where, short_lived
 
 RATE, EPSILON = 0.5, 1e-6  # the second is in the denominator of PyTorch's clipping
-TOLERANCE = 1e-5  # some divide by norm, some by norm + 1e-6
+TOLERANCE = 1e-5  # some answers divide by norm, others by norm + 1e-6
 SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
 
 
 @fresh_world()
 def update(name, seed):
-    """What became of each update in which this rank took part: with gradients that are too long, and with short ones."""
+    """Return the result of each update in which this rank took part, with gradients larger and smaller than the limit."""
     function, found = learners(name), []
     ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
     for members, group in make_groups():
@@ -35,7 +35,7 @@ def update(name, seed):
 
 
 class Case:
-    """A network, a batch and a limit, drawn from the seed: the same on every rank."""
+    """A network, a batch and a limit, drawn from the seed and the same on every rank."""
 
     def __init__(self, seed, stages, part):
         draw = random.Random(seed)
@@ -57,7 +57,7 @@ class Case:
         return mse_loss(h @ self.stages[-1]["shared"].T, y)
 
     def _norms(self):
-        """The norm of one process, and those that come of usual mistakes."""
+        """Return the norm that a single process computes, and the norms that usual mistakes give."""
         each = [torch.stack([p.grad.square().sum() for p in stage.parameters()]).sum() for stage in self.stages]
         weights = [stage["weight"].grad.square().sum() for stage in self.stages]
         once, apart = self.both.square().sum(), sum(each)
@@ -71,7 +71,7 @@ class Case:
         return {"right": right.sqrt().item(), **{name: value.sqrt().item() for name, value in wrong.items()}}
 
     def after(self, stage, factor=None, shared=None):
-        """The weights of a stage after the update, as one vector: the shared matrix's gradient may be a wrong one."""
+        """Return the weights of a stage after the update, as one vector. The gradient of the shared matrix may be a wrong one."""
         factor = self.factor(self.norms["right"]) if factor is None else factor
         gradients = {name: p.grad for name, p in self.stages[stage].items()}
         if "shared" in gradients:
@@ -82,10 +82,10 @@ class Case:
         return min(1.0, self.max_norm / (norm + EPSILON))
 
     def wrong(self, stage, norm):
-        """What usual mistakes leave of a stage, {mistake: weights}. `norm`: what the function returned, if that is a wrong number."""
+        """Return the weights of a stage after usual mistakes, as {mistake: weights}. `norm` is what the function returned, if it is wrong."""
         norms, own = self.norms, self.own[stage]
         found = {f"by {name}": self.after(stage, self.factor(norm)) for name, norm in norms.items()
-                 if name not in ("right", "largest") and self.factor(norm) < 1}  # with 1, nothing shows by which norm
+                 if name not in ("right", "largest") and self.factor(norm) < 1}  # with 1, the weights do not show which norm was used
         alike = abs(max(own) - norms["largest"]) < TOLERANCE
         found |= {"by own or largest" if alike else "by own": self.after(stage, self.factor(max(own)))}
         if norm is not None:
@@ -124,7 +124,7 @@ def _update(function, case, members, group, ends):
 
 
 def _norm_looks(norm, case, me):
-    """None if it is right, else which mistake it looks like."""
+    """Return None if the norm is right, and otherwise which mistake it looks like."""
     if not isinstance(norm, (int, float)):
         return "norm nothing" if norm is None else "norm no number"
     same = lambda value: close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)

@@ -1,6 +1,6 @@
-"""What is wrong with an answer to exercise 7, put into words.
+"""What is wrong with an answer to exercise 7, in words.
 
-Every function returns None, or the details of a FAIL line. `case`: what one rank reports of one update (see `update_ranks.update`).
+Every `..._problem` returns None or the details of a FAIL line. `case` is what one rank reports of one update (see `update_ranks.update`).
 """
 
 from manyhands.checks.pipeline.verdicts import problem
@@ -8,12 +8,12 @@ from manyhands.checks.pipeline.words import MISTAKES
 
 
 def ambiguous(case):
-    """Whether the stage with the largest norm has used its own: on other stages, two mistakes can be distinguished that look the same here."""
+    """Return whether the stage with the largest norm has used its own norm. On other stages, two mistakes can be distinguished that look the same here."""
     return "own or largest" in f"{case['norm looks']} {case['looks']}"
 
 
 def mark_small_groups(found):
-    """Where the answer is right with all ranks, what is wrong without a known reason in a group of fewer ranks is wrong because of the group."""
+    """If the answer is right with all ranks, attribute what is wrong without a known reason in a smaller group to the group."""
     most = max(case["stages"] for case in found)
     for key in ("norm looks", "looks"):
         if all(case[key] is None for case in found if case["stages"] == most):
@@ -36,4 +36,4 @@ def weights_problem(case):
 
 
 def _number(value):
-    return "no number" if value is None else f"{value:.6g}"
+    return "not a number" if value is None else f"{value:.6g}"

@@ -1,6 +1,6 @@
-"""How the checks of unit 14 judge an answer: which mistake a wrong one looks like.
+"""How the checks of unit 14 judge an answer, and which mistake a wrong answer looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 import math
@@ -10,7 +10,7 @@ from manyhands.checks.in_kernel import number
 from manyhands.checks.pipeline import cases
 from manyhands.checks.pipeline.words import MISTAKES
 
-FORWARD_S, BACKWARD_S = 1.0, 2.25  # what orders are judged with: any would do
+FORWARD_S, BACKWARD_S = 1.0, 2.25  # what orders are judged with, although any values would do
 
 
 def close(a, b, tolerance=1e-9):
@@ -18,7 +18,7 @@ def close(a, b, tolerance=1e-9):
 
 
 def problem(key, expected=None, got=None, rank=None, **words):
-    """The details of a FAIL line; its text may name `got` and `rank` too."""
+    """Return the details of a FAIL line, whose text may name `got` and `rank`, too."""
     return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[key].format(got=got, rank=rank, **words)}
 
 
@@ -43,8 +43,8 @@ def bubble_problem(case, got):
 
 
 def pairs(answer):
-    """What the learner has returned as a list of (kind, micro-batch); None where it is nothing of the kind: the text "F0" has two letters,
-    and is no pair."""
+    """Return the learner's answer as a list of (kind, micro-batch), or None if it is not such a list. The text "F0" has two characters,
+    but it is not a pair."""
     try:
         events = list(answer)
         if not all(isinstance(event, (tuple, list)) and isinstance(event[0], str) for event in events):
@@ -55,8 +55,8 @@ def pairs(answer):
 
 
 def broken_order(order, rank, stages, count):
-    """What is wrong with one rank's order as such: something missing, twice, or backward before forward."""
-    at = {"rank": rank, "stages": stages, "micro_batches": count}  # the words of where it is
+    """Return what is wrong with one rank's order in itself, such as something missing, twice, or backward before forward."""
+    at = {"rank": rank, "stages": stages, "micro_batches": count}  # the words that say where it is
     if order is None:
         return problem("no order", rank=rank)
     if any(kind not in ("F", "B") or not 0 <= m < count for kind, m in order):
@@ -71,7 +71,7 @@ def broken_order(order, rank, stages, count):
 
 
 def order_problem(name, case, orders):
-    """The problem of the orders of all ranks: broken, not the schedule's kind, stuck, or slow."""
+    """Return the problem of the orders of all ranks, which may be broken, of a different schedule, stuck, or slow."""
     stages, count = case
     for rank, order in enumerate(orders):
         if found := broken_order(order, rank, stages, count):
@@ -86,7 +86,7 @@ def order_problem(name, case, orders):
 
 
 def step_s(orders):
-    """(seconds of the step, None), or (-1, why it cannot be done)."""
+    """Return (seconds of the step, None), or (-1, why it cannot be completed)."""
     try:
         spans = cases.played(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
         return max(span.stop_s for row in spans for span in row), None
@@ -95,7 +95,7 @@ def step_s(orders):
 
 
 def most_alive(order):
-    """The most micro-batches that a rank holds at once; -1 where the order is none."""
+    """Return the most micro-batches that a rank holds at the same time, or -1 if the order is None."""
     if order is None:
         return -1
     now = most = 0
@@ -106,7 +106,7 @@ def most_alive(order):
 
 
 def alive_evidence(case, order, rank):
-    """What the grader compares: the same for all that hold no more than they may."""
+    """Return what the grader compares, which is the same for all answers that hold no more than they may."""
     stages, count = case
     return max(most_alive(order), min(count, stages - rank)) if order is not None else -1
 
@@ -127,7 +127,7 @@ def alive_problem(case, orders):
 
 
 def times_of(answer, orders):
-    """The learner's times as lists of floats, or None if they do not have the shape of the orders."""
+    """Return the learner's times as lists of floats, or None if they do not have the shape of the orders."""
     try:
         times = [[number(one) for one in row] for row in answer]
     except TypeError:
@@ -163,7 +163,7 @@ def _ends(*case):
 
 
 def _alone(orders, forward_s, backward_s):
-    """As if no rank waited for another one."""
+    """Return the times as if no rank waited for another rank."""
     found = []
     for rank, order in enumerate(orders):
         now, row = 0.0, []
@@ -175,7 +175,7 @@ def _alone(orders, forward_s, backward_s):
 
 
 def stuck_problem(possible, error, seconds):
-    """`error`: what the learner's function raised, or None."""
+    """Return the problem of one answer to possible or impossible orders. `error` is what the learner's function raised, or None."""
     if isinstance(error, TimeoutError):
         return problem("endless", seconds=seconds)
     told = error and f"{type(error).__name__}: {error}"
@@ -185,7 +185,7 @@ def stuck_problem(possible, error, seconds):
 
 
 def stuck_evidence(orders, answer, error):
-    """What the grader compares: how many times there are, or that the orders were refused."""
+    """Return what the grader compares, which is how many times there are, or that the orders were refused."""
     if isinstance(error, ValueError):
         return -1
     times = times_of(answer, orders)
@@ -196,7 +196,7 @@ def stuck_evidence(orders, answer, error):
 
 
 def blocks_of(answer, costs):
-    """[(start, stop)] of the learner's slices; None where they are none."""
+    """Return [(start, stop)] of the learner's slices, or None if they are not slices."""
     try:
         return [one.indices(len(costs))[:2] for one in answer]
     except (TypeError, AttributeError):
@@ -217,7 +217,7 @@ def blocks_problem(case, blocks):
 
 
 def dearest_of(costs, blocks):
-    """What the dearest of the learner's blocks costs; -1 where there is none."""
+    """Return the cost of the most expensive of the learner's blocks, or -1 if there is none."""
     return max((sum(costs[start:stop]) for start, stop in blocks or ()), default=-1)
 
 
@@ -238,7 +238,7 @@ def dearest_problem(case, blocks):
 
 
 def loss_problem(case):
-    """`case`: what one rank tells of one run (see `ranks.run`)."""
+    """Return the problem of the loss. `case` is what one rank reports of one run (see `ranks.run`)."""
     if case["loss has a graph"]:
         return problem("loss graph", rank=case["rank"])
     if case["right loss"] is None:
@@ -281,5 +281,5 @@ def holds_problem(case):
 
 
 def holds_evidence(case):
-    """What the grader compares: the same for all that hold no more than they may."""
+    """Return what the grader compares, which is the same for all answers that hold no more than they may."""
     return [max(case["held"], case["may hold"]), max(case["held back"], case["may hold"]), case["made"], case["bytes"][0] > 0, case["asked"]]

@@ -1,4 +1,4 @@
-"""What a step of exercise 5 keeps in memory, on the ranks: by micro-batch, and in bytes, whoever keeps it."""
+"""What a step of exercise 5 keeps in memory on the ranks, by micro-batch and in bytes, wherever it is kept."""
 
 import gc
 import time
@@ -10,16 +10,17 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take to let go of a tensor
+LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take to release a tensor
 
 
 class Watched(nn.Module):
-    """A stage that counts the micro-batches of which something is still there: outputs with their graph, or inputs that were received.
+    """A stage that counts the micro-batches of which something still exists, either outputs with their graph or inputs that were received.
 
-    `held`: of earlier ones, when a forward begins: the last backward may have left its names. `held_back`: of all, when a backward
-    begins, which no names need outlive. A stage that is computed once more in backward sees the same micro-batch again.
-    `right_inputs`: what comes in, by which a micro-batch is known. `may_hold`: more than so many are counted once more, since a
-    thread of gloo may need a moment to release a tensor. `memories`: counts bytes, too, if it is given.
+    `held` counts earlier micro-batches when a forward begins, since the last backward may have left its names. `held_back` counts all micro-batches
+    when a backward begins, because no name needs to hold an earlier one then. A stage that is recomputed in backward sees the same micro-batch again.
+    `right_inputs` are the inputs by which a micro-batch is recognised. If more than
+    `may_hold` exist, they are counted once more, because a thread of gloo may need a moment to release a tensor.
+    `memories`, if given, counts bytes, too.
     """
 
     def __init__(self, module, receives, right_inputs, may_hold, memories=None):
@@ -30,7 +31,7 @@ class Watched(nn.Module):
 
     @property
     def made(self):
-        """The numbers in the outputs of all micro-batches."""
+        """How many numbers the outputs of all micro-batches have."""
         return sum(self._made.values())
 
     def forward(self, x):
@@ -45,7 +46,7 @@ class Watched(nn.Module):
         return y
 
     def _which(self, x):
-        """The number of the micro-batch, or a new name for an input that is wrong."""
+        """Return the number of the micro-batch, or a new name for an input that is wrong."""
         for m, right in enumerate(self._right_inputs):
             if x.shape == right.shape and torch.allclose(x.detach().to(right), right, rtol=1e-6, atol=1e-9):
                 return m
@@ -72,10 +73,10 @@ class Watched(nn.Module):
 
 
 class Memories(TorchDispatchMode):
-    """Counts the bytes of all tensors that were made within the block and are still there. What was handed to a message
-    does not count, since the message may keep it. Gradients of the stage's parameters do not count.
+    """Count the bytes of all tensors that were made within the block and still exist. Tensors that were passed to a message
+    do not count, since the message may keep them, and neither do the gradients of the stage's parameters.
 
-    `once`: bytes of what one micro-batch needs from its forward to its backward; `tensor`: of the largest tensor among them.
+    `once` is the bytes of what one micro-batch needs from its forward to its backward, and `tensor` the bytes of the largest tensor among them.
     """
 
     def __init__(self, once, tensor):
@@ -89,18 +90,18 @@ class Memories(TorchDispatchMode):
             self._sent |= given
         answer = function(*args, **(kwargs or {}))
         for one in _tensors(answer):
-            if _key(one) not in given.keys() | self._made.keys():  # else a view, of what was there before, perhaps
+            if _key(one) not in given.keys() | self._made.keys():  # otherwise it is a view, perhaps of what existed before
                 memory = one.untyped_storage()
                 self._made[_key(one)] = StorageWeakRef(memory), memory.nbytes()
         return answer
 
     def look(self, micro_batches, module):
-        """A backward begins while so many micro-batches have not had theirs: with a copy of each, and some tensors on the way."""
+        """Compare when a backward begins and so many micro-batches still need theirs, with a copy of each, and some tensors on the way."""
         parameters = sum(one.numel() * one.element_size() for one in module.parameters())
         self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
 
     def end(self, module):
-        """What the step has left."""
+        """Compare what the step has left."""
         self._compare(2 * self._tensor, module)
 
     def _compare(self, allowed, module):
@@ -123,5 +124,5 @@ def _tensors(values):
 
 
 def _key(tensor):
-    """Of a tensor's memory; no other memory has it while there is a weak reference to this one."""
+    """Return the key of a tensor's memory, which no other memory has while a weak reference to this memory exists."""
     return tensor.untyped_storage()._cdata
