@@ -1,7 +1,7 @@
 """Small norms are scaled up to max_norm.
 
 fails: clip/clipped
-shows: It has been scaled up
+shows: the numbers were scaled up
 points: 27
 """
 # %% grade_id="clip"

@@ -1,7 +1,7 @@
 """What stands in the padding counts.
 
 fails: clip/norm, clip/clipped
-shows: What stands in the padding counts
+shows: This norm includes the padding
 points: 26
 """
 # %% grade_id="clip"

@@ -1,7 +1,7 @@
 """The padding is multiplied by 0: where it is not a number, neither is the norm.
 
 fails: clip/norm
-shows: 0 times it is none
+shows: 0 times nan is nan
 points: 27
 """
 # %% grade_id="clip"

@@ -2,7 +2,7 @@
 
 fails: gather/gradients, gather/traffic, gather/freed
 shows: The gradient of x is averaged
-shows: If the weight is still there from forward
+shows: If the weight is still in memory from forward
 points: 25
 """
 # %% grade_id="gather"

@@ -1,7 +1,7 @@
 """Forward saves the whole weight, and backward uses it.
 
 fails: gather/traffic, gather/freed
-shows: If the weight is still there from forward, it was never freed
+shows: still in memory from forward, it was never freed
 shows: as many as the weight has
 points: 26
 """

@@ -1,7 +1,7 @@
 """The weight that backward has gathered stays on the class.
 
 fails: gather/freed
-shows: Let go of the weight when it has been used
+shows: Release the weight when it has been used
 points: 27
 runs: gather
 """

@@ -1,7 +1,7 @@
 """The gradient of the shard is that of the own rows alone.
 
 fails: gather/gradients, gather/traffic
-shows: of the own rank's tensor alone
+shows: made from this rank's tensor alone
 points: 26
 """
 # %% grade_id="gather"

@@ -1,7 +1,7 @@
 """The parameters get float32: who computes with them does so in float32 from now on.
 
 fails: masters/moves
-shows: They stay bfloat16
+shows: they must stay bfloat16
 points: 27
 """
 # %% grade_id="masters"

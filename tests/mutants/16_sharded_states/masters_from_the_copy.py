@@ -2,7 +2,7 @@
 
 fails: masters/moves, masters/states
 shows: Steps have vanished
-shows: There is no float32 in `state`
+shows: `state` is too small to hold the shard in float32
 points: 26
 """
 # %% grade_id="masters"

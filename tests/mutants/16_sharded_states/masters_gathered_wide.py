@@ -1,7 +1,7 @@
 """The masters are gathered as float32, and rounded then.
 
 fails: masters/traffic
-shows: round them before the all-gather
+shows: Round them before the all-gather
 points: 27
 """
 # %% grade_id="masters"

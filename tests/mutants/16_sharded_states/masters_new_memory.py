@@ -1,7 +1,7 @@
 """The parameters get new memory.
 
 fails: masters/moves
-shows: A parameter has another memory than before
+shows: A parameter now has different memory
 points: 27
 runs: masters
 """

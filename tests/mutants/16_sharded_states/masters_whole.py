@@ -1,7 +1,7 @@
 """Each rank keeps the masters of all shards.
 
 fails: masters/states, masters/traffic
-shows: none for those of the other ranks' shards
+shows: none for the other ranks' shards
 points: 26
 """
 # %% grade_id="masters"

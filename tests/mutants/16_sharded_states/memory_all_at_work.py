@@ -1,7 +1,7 @@
 """All layers are gathered at once.
 
 fails: memory/work, memory/most
-shows: all layers whole at once
+shows: all layers as whole at the same time
 points: 26
 """
 # %% grade_id="memory"

@@ -1,7 +1,7 @@
 """The device is divided by the bytes of a model of one layer.
 
 fails: memory/most
-shows: take it off the device before you divide
+shows: subtract it from the device before you divide
 points: 27
 """
 # %% grade_id="memory"

@@ -1,7 +1,7 @@
 """The padding is memory that nobody has written to.
 
 fails: shards/cut
-shows: what stands in the padding is not: zeros
+shows: but the padding is not. Fill it with zeros
 points: 27
 runs: shards
 """

@@ -1,7 +1,7 @@
 """tensor_split cuts without padding: shards differ in length.
 
 fails: shards/cut
-shows: the padding is missing
+shows: The padding is missing
 points: 27
 runs: shards
 """

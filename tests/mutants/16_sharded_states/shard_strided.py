@@ -1,7 +1,7 @@
 """Each rank takes every so-manyth number.
 
 fails: shards/cut
-shows: A shard is a piece of neighbours
+shows: a shard consists of consecutive numbers
 points: 27
 runs: shards
 """

@@ -1,7 +1,7 @@
 """Nothing is cut: one process on each rank, with all rows.
 
 fails: training/start, training/steps
-shows: The function returns the network that `fully_shard` has cut
+shows: must return the network that `fully_shard` has cut
 points: 25
 """
 # %% grade_id="training"

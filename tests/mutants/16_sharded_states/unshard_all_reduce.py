@@ -1,7 +1,7 @@
 """Each rank hands in a whole vector, zeros but for its shard, and all are summed.
 
 fails: shards/whole
-shows: Does something travel more than once
+shows: Is something sent more than once
 points: 27
 runs: shards
 """

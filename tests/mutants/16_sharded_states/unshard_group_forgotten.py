@@ -1,7 +1,7 @@
 """unshard gathers in the world.
 
 fails: shards/whole
-shows: Is `group` handed to every collective?
+shows: Is `group` given to every collective?
 points: 27
 runs: shards
 """

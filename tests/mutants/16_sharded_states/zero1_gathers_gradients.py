@@ -1,7 +1,7 @@
 """The mean gradients are put together on each rank before they are cut again.
 
 fails: zero1/traffic
-shows: Does something travel more than once
+shows: Is something sent more than once
 points: 27
 """
 # %% grade_id="zero1"

@@ -1,7 +1,7 @@
 """A global list keeps the gathered weights of each step.
 
 fails: zero1/states
-shows: something besides `state`, a global list for example
+shows: Something other than `state`, for example a global list
 points: 27
 runs: zero1
 """

@@ -1,7 +1,7 @@
 """Each rank steps with its own gradients: nothing is reduced.
 
 fails: zero1/weights
-shows: of one rank's own gradients
+shows: which were not averaged over the ranks
 points: 26
 """
 # %% grade_id="zero1"

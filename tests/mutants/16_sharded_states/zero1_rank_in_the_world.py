@@ -1,7 +1,7 @@
 """The rank in the world is taken for the rank in the group.
 
 fails: zero1/states, zero1/traffic, zero1/weights
-shows: the rank is dist.get_rank(group), not dist.get_rank()
+shows: so use dist.get_rank(group), because dist.get_rank() counts in the world
 points: 24
 runs: zero1
 """

@@ -1,7 +1,7 @@
 """The parameters get new memory; who holds the old one does not see the new weights.
 
 fails: zero1/weights
-shows: A parameter has another memory than before
+shows: A parameter now has different memory
 points: 26
 """
 # %% grade_id="zero1"

@@ -1,7 +1,7 @@
 """The gradients are summed: Adam divides it away, but for eps.
 
 fails: zero1/weights
-shows: These are the weights of a sum of gradients
+shows: but Adam must get their mean
 points: 26
 """
 # %% grade_id="zero1"

@@ -1,7 +1,7 @@
 """AdamW, which has a weight decay if nobody says otherwise.
 
 fails: zero1/weights
-shows: These are not the weights of one process
+shows: These are not the weights that a single process computes
 points: 26
 """
 # %% grade_id="zero1"

@@ -1,7 +1,7 @@
 """Gradients are averaged, and every rank runs Adam on all parameters.
 
 fails: zero1/states
-shows: the states of the other shards belong to the other ranks
+shows: The states of the other shards belong to the other ranks
 points: 27
 """
 # %% grade_id="zero1"

@@ -1,7 +1,7 @@
 """Gradients are cut when backward has ended: all of them have been whole at once.
 
 fails: zero2/alive
-shows: whole gradients in memory while backward was running
+shows: whole gradients were in memory while backward was running
 points: 27
 """
 # %% grade_id="zero2"

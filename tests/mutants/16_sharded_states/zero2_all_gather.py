@@ -1,7 +1,7 @@
 """The whole gradients of all ranks are gathered, and their mean is cut.
 
 fails: zero2/alive
-shows: Does something travel more than once
+shows: Is something sent more than once
 points: 27
 runs: zero2
 """

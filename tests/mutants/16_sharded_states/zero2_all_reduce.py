@@ -1,7 +1,7 @@
 """An all-reduce, of which each rank keeps its shard.
 
 fails: zero2/alive
-shows: reduce-scatter gives each its shard, with half the bytes
+shows: gives each rank its shard, with half the bytes
 points: 27
 runs: zero2
 """

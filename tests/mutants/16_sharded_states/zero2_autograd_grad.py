@@ -1,7 +1,7 @@
 """torch.autograd.grad in the place of backward: all whole gradients are there at its end, and no p.grad has seen one.
 
 fails: zero2/alive
-shows: Of 12 parameters 0 had their gradient from loss.backward()
+shows: Only 0 of 12 parameters got their gradient from loss.backward()
 points: 27
 """
 # %% grade_id="zero2"

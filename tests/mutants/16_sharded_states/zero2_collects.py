@@ -1,7 +1,7 @@
 """The hooks put the gradients into a list, and they are cut at the end.
 
 fails: zero2/alive
-shows: What else keeps one alive: a list?
+shows: Does something else, such as a list, keep one alive?
 points: 27
 """
 # %% grade_id="zero2"

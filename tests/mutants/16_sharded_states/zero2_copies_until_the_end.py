@@ -1,7 +1,7 @@
 """The hooks only copy whole gradients, which are reduced after backward.
 
 fails: zero2/alive
-shows: A copy of a gradient is as large as the gradient
+shows: a copy of a gradient is as large as the gradient
 points: 27
 runs: zero2
 """

@@ -1,7 +1,7 @@
 """The hooks fill one long vector with all gradients, which is cut at the end.
 
 fails: zero2/alive
-shows: keep no copy (clone(), one long vector) of it
+shows: keep no copy of it (clone(), one long vector)
 points: 27
 runs: zero2
 """

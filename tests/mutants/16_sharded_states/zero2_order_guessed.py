@@ -1,7 +1,7 @@
 """The gradients are taken to come in the reverse of the list's order.
 
 fails: zero2/shards
-shows: in another order than the parameters
+shows: in a different order from the parameters
 points: 26
 """
 # %% grade_id="zero2"

@@ -1,7 +1,7 @@
 """The shards are appended as backward makes them.
 
 fails: zero2/shards
-shows: in another order than the parameters
+shows: in a different order from the parameters
 points: 26
 """
 # %% grade_id="zero2"

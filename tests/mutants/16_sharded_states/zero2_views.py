@@ -1,7 +1,7 @@
 """An all-reduce of the whole gradient in place, of which the shard is a view: the whole stays alive.
 
 fails: zero2/alive
-shows: whole gradients in memory while backward was running
+shows: whole gradients were in memory while backward was running
 points: 27
 """
 # %% grade_id="zero2"

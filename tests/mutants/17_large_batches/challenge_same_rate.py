@@ -1,7 +1,7 @@
 """The rate of the small batch.
 
 fails: challenge/accuracy
-shows: even the images for training are not learned yet
+shows: even the training images are not learned yet
 points: 14
 """
 # %% grade_id="challenge"

@@ -1,7 +1,7 @@
 """Ten times the rate.
 
 fails: challenge/accuracy
-shows: The rate is too large for weights that are still random
+shows: the rate is too large for weights that are still random
 points: 14
 """
 # %% grade_id="challenge"

@@ -1,7 +1,7 @@
 """The batch is cut by int alone: of a whole quotient that floats show a little below, one image is lost.
 
 fails: growing/fewest
-shows: One image fewer than fit
+shows: one image fewer than fit
 points: 17
 """
 # %% grade_id="growing"

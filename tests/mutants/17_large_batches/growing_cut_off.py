@@ -1,7 +1,7 @@
 """Where the batch is at its largest, the rest of the drop is forgotten.
 
 fails: growing/noise
-shows: what is left of the drop must go into the rate
+shows: The rest of the drop must go into the rate
 points: 17
 """
 # %% grade_id="growing"

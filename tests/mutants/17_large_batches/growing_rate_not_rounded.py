@@ -1,7 +1,7 @@
 """The batch is rounded down, and the rate does not follow it.
 
 fails: growing/noise
-shows: The batch is rounded, and the rate is the first phase's.
+shows: The batch is rounded, but the rate is still the rate of the first phase.
 points: 17
 """
 # %% grade_id="growing"

@@ -1,7 +1,7 @@
 """The batch is rounded to the nearest whole number: where that is up, the rate is above the first one.
 
 fails: growing/fewest
-shows: Batches are whole: round down.
+shows: Round batches down to whole numbers.
 points: 17
 """
 # %% grade_id="growing"

@@ -1,7 +1,7 @@
 """N / B is cut to a whole number, and so are the epochs.
 
 fails: growing/g, growing/noise, growing/fewest
-shows: Not g for N =
+shows: This is not g for N =
 shows: with the epochs that were given
 points: 15
 """

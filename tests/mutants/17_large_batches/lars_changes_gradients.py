@@ -1,7 +1,7 @@
 """The step is made in the gradients that were handed in.
 
 fails: lars/ratio, lars/decay, lars/memory, lars/zero
-shows: The gradients that were given are changed.
+shows: The given gradients were changed.
 points: 14
 """
 # %% grade_id="lars"

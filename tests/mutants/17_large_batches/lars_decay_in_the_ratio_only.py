@@ -1,7 +1,7 @@
 """The decay is in the ratio, and not in the step.
 
 fails: lars/decay, lars/memory, lars/zero
-shows: The ratio has the decay in it, the step has not
+shows: The ratio contains the decay, but the step does not
 points: 15
 """
 # %% grade_id="lars"

@@ -1,7 +1,7 @@
 """All is repaired but what is below the fraction line, from which the decay is missing.
 
 fails: lars/decay, lars/memory, lars/zero
-shows: the ratio has not
+shows: but the ratio does not
 shows: Where a norm is zero, the step would be right
 points: 15
 """

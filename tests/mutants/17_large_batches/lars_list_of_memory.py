@@ -1,7 +1,7 @@
 """The weights change in place, but the memory's tensors are exchanged in their list.
 
 fails: lars/memory
-shows: puts another one into the list
+shows: puts a new one into the list
 points: 17
 """
 # %% grade_id="lars"

@@ -1,7 +1,7 @@
 """The momentum is 0.9, whatever was given.
 
 fails: lars/memory
-shows: take the `momentum` that is given
+shows: Use the `momentum` that is given
 points: 17
 """
 # %% grade_id="lars"

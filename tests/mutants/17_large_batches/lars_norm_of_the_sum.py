@@ -1,7 +1,7 @@
 """Below the line stands the norm of the gradient with the decay in it, not the sum of both norms.
 
 fails: lars/decay, lars/memory, lars/zero
-shows: the sum of two norms; you have the norm of the sum
+shows: the sum of two norms, but you have the norm of the sum
 points: 15
 """
 # %% grade_id="lars"

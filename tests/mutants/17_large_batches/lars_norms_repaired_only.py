@@ -1,7 +1,7 @@
 """The norms are taken for each run and added, and the rest is as it was given: the rate outside, and no care for zeros.
 
 fails: lars/memory, lars/zero
-shows: the memory holds steps, so the rate belongs inside
+shows: Since the memory holds steps, the rate belongs inside
 points: 16
 """
 # %% grade_id="lars"

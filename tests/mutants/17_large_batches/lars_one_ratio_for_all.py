@@ -1,7 +1,7 @@
 """One ratio for all layers.
 
 fails: lars/ratio, lars/decay, lars/memory, lars/zero
-shows: One ratio for all layers
+shows: All layers have the same ratio
 points: 14
 """
 # %% grade_id="lars"

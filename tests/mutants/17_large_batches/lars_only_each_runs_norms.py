@@ -2,8 +2,8 @@
 
 fails: lars/decay, lars/memory, lars/zero
 shows: you have the norm of the sum
-shows: so the rate belongs inside
-shows: stays there for ever
+shows: the rate belongs inside
+shows: never moves, because its ratio is 0
 points: 15
 """
 # %% grade_id="lars"

@@ -1,7 +1,7 @@
 """The rate is outside of the memory, as PyTorch's SGD has it.
 
 fails: lars/memory
-shows: Right while the rate stays
+shows: This is right while the rate stays the same
 points: 17
 """
 # %% grade_id="lars"

@@ -1,7 +1,7 @@
 """Where a norm is zero, `trust` is taken for the ratio.
 
 fails: lars/zero
-shows: There, the ratio is 1, without `trust`
+shows: It must be 1 instead, without `trust`
 points: 17
 """
 # %% grade_id="lars"

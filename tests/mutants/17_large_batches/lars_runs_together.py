@@ -1,7 +1,7 @@
 """The norm of all runs at once.
 
 fails: lars/ratio, lars/decay, lars/memory, lars/zero
-shows: The norm was taken over all runs at once
+shows: The norm was taken over all runs together
 points: 14
 """
 # %% grade_id="lars"

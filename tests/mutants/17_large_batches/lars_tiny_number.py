@@ -1,7 +1,7 @@
 """A tiny number below the line keeps it from zero; where the weights are zero, the ratio still is.
 
 fails: lars/zero
-shows: stays there for ever
+shows: never moves, because its ratio is 0
 points: 17
 """
 # %% grade_id="lars"

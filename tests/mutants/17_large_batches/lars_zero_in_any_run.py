@@ -1,7 +1,7 @@
 """One run with a norm of zero gives all runs of the layer a ratio of 1.
 
 fails: lars/zero
-shows: Each run decides for itself
+shows: each run must decide separately
 points: 17
 """
 # %% grade_id="lars"

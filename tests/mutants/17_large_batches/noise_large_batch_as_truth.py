@@ -1,7 +1,7 @@
 """The large batch is taken for the true gradient.
 
 fails: noise/squared, noise/scale
-shows: still has noise in it
+shows: still contains noise
 points: 16
 """
 # %% grade_id="noise"

@@ -1,7 +1,7 @@
 """Lengths in place of their squares.
 
 fails: noise/squared, noise/trace, noise/scale
-shows: The formulas hold for their squares
+shows: the formulas hold for their squares
 points: 15
 """
 # %% grade_id="noise"

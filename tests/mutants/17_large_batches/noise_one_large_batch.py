@@ -1,7 +1,7 @@
 """The mean over all steps and ranks is taken for the one large batch.
 
 fails: noise/squared, noise/trace, noise/scale
-shows: A large batch is the mean over the ranks of one step
+shows: a large batch is the mean over the ranks of one step
 points: 15
 """
 # %% grade_id="noise"

@@ -1,7 +1,7 @@
 """The rule is not looked at.
 
 fails: schedule/scaling, schedule/warm-up, schedule/drops
-shows: This is the other rule. Here it is square root
+shows: This is the other rule. Here the rule is square root
 points: 15
 runs: schedule
 """

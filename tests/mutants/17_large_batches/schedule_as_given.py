@@ -1,7 +1,7 @@
 """Nothing is repaired.
 
 fails: schedule/scaling, schedule/warm-up, schedule/drops
-shows: The root of base rate times k
+shows: This is the root of base rate times k
 points: 15
 """
 # %% grade_id="schedule"

@@ -1,7 +1,7 @@
 """The base rate all through the warm-up, and then a jump.
 
 fails: schedule/warm-up
-shows: the rate jumps by a factor of
+shows: the rate jumps to its full value
 points: 17
 runs: schedule
 """

@@ -1,7 +1,7 @@
 """There is no warm-up.
 
 fails: schedule/warm-up
-shows: this is already the full rate
+shows: This is already the full rate
 points: 17
 runs: schedule
 """

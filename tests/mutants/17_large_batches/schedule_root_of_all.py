@@ -1,7 +1,7 @@
 """The root of base rate times k.
 
 fails: schedule/scaling, schedule/warm-up, schedule/drops
-shows: The rule is base rate times the root of k
+shows: the rule is base rate times the root of k
 points: 15
 runs: schedule
 """

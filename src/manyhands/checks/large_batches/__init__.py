@@ -1,7 +1,7 @@
-"""Checks of unit 17, large batches: everything runs in the notebook's own kernel, several runs of one small network side by side.
+"""Checks of unit 17, large batches. Everything runs in the notebook's own kernel, with several runs of one small network side by side.
 
 Rates, layers, gradients, digits and starts are drawn from the seed. The challenge counts the images of every gradient as they pass, trains the small batch
-itself, under the same seed, and compares the two by Student's t. A mistake of the learner, an exception too, becomes a FAIL line.
+itself with the same seed, and compares the two by Student's t. A mistake of the learner, even an exception, becomes a FAIL line.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ FACTOR = 32  # times the batch
 
 
 class _Check(Report):
-    """The report of this unit: with a generator of its own, which the seed and its name make."""
+    """The report of this unit, with a separate generator that the seed and its name determine."""
 
     def __init__(self, name):
         super().__init__(name, CRITERIA)
@@ -29,7 +29,7 @@ class _Check(Report):
 
 
 def schedule(function):
-    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`: the rate of the step that begins then."""
+    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`, the rate of the step that begins at `epoch`."""
     with _Check("schedule") as report:
         found = {name: [] for name in report.asked}
         for case, probes in _schedules(report.rng):
@@ -43,7 +43,7 @@ def schedule(function):
 
 
 def _rate(function, *case):
-    """What `function` returns; where it raises, the call is named."""
+    """Return what `function` returns. If it raises an exception, the message names the call."""
     try:
         return ask_kept(function, *case)
     except Stopped as stopped:
@@ -57,14 +57,14 @@ def _schedules(draw):
     for rule in ("linear", "square root"):
         for warm_up in (0, int(draw.integers(2, 5)), draw.integers(5, 12) / 4):
             first = int(np.ceil(warm_up)) + int(draw.integers(2, 4))
-            drops = [first, first + int(draw.integers(2, 4)) + 0.5, first + 5]  # one in the middle of an epoch
+            drops = [first, first + int(draw.integers(2, 4)) + 0.5, first + 5]  # one drop in the middle of an epoch
             case = (round(draw.uniform(0.01, 0.2), 3), int(draw.integers(3, 65)), rule, warm_up, drops, int(draw.choice([2, 5, 10])))
             yield case, {"scaling": [warm_up, first - 0.25], "drops": [drops[2] + 1.5, first, drops[1] - 0.25, drops[1]],
                          "warm-up": [warm_up * 0.875, 0.0, warm_up * 0.3] if warm_up else []}
 
 
 def lars(function):
-    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`: tensors [runs, ...] for each layer, changed in place."""
+    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`, with tensors [runs, ...] for each layer, which are changed in place."""
     import torch
 
     with _Check("lars") as report:
@@ -81,7 +81,7 @@ def lars(function):
             touched = False
             for these, numbers in zip(gradients, steps):
                 given = [torch.from_numpy(g.copy()) for g in these]
-                ask(function, list(weights), given, list(memory), *map(float, numbers))  # lists of its own: only the tensors are ours
+                ask(function, list(weights), given, list(memory), *map(float, numbers))  # separate lists, so that only the tensors are shared
                 touched |= any(not np.array_equal(array(mine), g) for mine, g in zip(given, these))
             got = verdicts.flat([array(w) for w in weights])
             problem = verdicts.lars_problem(name, start, gradients, steps, got, touched)
@@ -115,7 +115,7 @@ def growing(sgd_noise, grow):
             scales.append((case, number(ask(sgd_noise, *case))))
         for room in ("enough", "some", "none", "less"):
             batch, rate, drops = int(2 ** draw.integers(4, 8)), round(draw.uniform(0.05, 0.5), 3), [int(draw.choice([2, 4, 5])) for _ in range(2)]
-            grown = [batch, *(batch * drop - draw.uniform(0.1, 0.4) for drop in (drops[0], drops[0] * drops[1]))]  # no whole number: to be rounded down
+            grown = [batch, *(batch * drop - draw.uniform(0.1, 0.4) for drop in (drops[0], drops[0] * drops[1]))]  # not a whole number, so it must be rounded down
             phases = [(draw.integers(4, 18) / 2, rate * batch / larger) for larger in grown]  # epochs need not be whole
             factor = {"enough": drops[0] * drops[1] * 2, "some": drops[0] * drops[1] - int(draw.integers(1, drops[0])), "none": 1, "less": 0.75}[room]
             largest = int(batch * factor)
@@ -130,7 +130,7 @@ def growing(sgd_noise, grow):
 
 
 def _whole_drops(draw):
-    """A plan whose batches are whole numbers, of which floats make a little less: 0.3 / 0.1 is 2.9999999999999996."""
+    """A plan whose batches are whole numbers that floats make a little smaller, as 0.3 / 0.1 is 2.9999999999999996."""
     while True:
         batch, last, drops = int(2 ** draw.integers(4, 8)), int(draw.integers(1, 60)) / 1000, draw.integers(2, 7, 2).tolist()
         rates = [round(last * drops[0] * drops[1], 3), round(last * drops[1], 3), last]
@@ -139,15 +139,15 @@ def _whole_drops(draw):
 
 
 def challenge(function):
-    """Check `function(task)` -> weights: 32 times the batch, the same epochs, and a test error that is not much above that of small batches.
+    """Check `function(task)` -> weights, with 32 times the batch, the same epochs, and a test error that is not much above the error of small batches.
 
-    The check trains the small batch first, with the same images, starts and orders. Every batch of which a gradient is taken counts, of whatever task.
+    The check trains the small batch first, with the same images, starts and orders. It counts every batch of which a gradient is taken, whichever task it is from.
     """
     with _Check("challenge") as report:
         images = tasks.IMAGES + tasks.BATCH * int(report.rng.integers(-16, 17))
         small, reference = _small_batch(images, seed())
         large = tasks.Task(tasks.distorted_digits(seed(), images), FACTOR * tasks.BATCH, seed=seed())
-        batch, allowed, before = large.batch, large.steps * large.batch, len(tasks.PASSED)  # as given: a learner may change the task
+        batch, allowed, before = large.batch, large.steps * large.batch, len(tasks.PASSED)  # as given, because a learner may change the task
         weights, error = call(function, large)
         passed = tasks.PASSED[before:]
         if error and "BudgetSpent" not in error:
@@ -162,13 +162,13 @@ def challenge(function):
 
 @lru_cache(maxsize=2)
 def _small_batch(images, seed):
-    """The task with small batches, and the weights that it ends with. Kept: a learner may need more than one attempt."""
+    """The task with small batches, and the weights that it ends with. They are cached because a learner may need more than one attempt."""
     task = tasks.Task(tasks.distorted_digits(seed, images), tasks.BATCH, seed=seed)
     return task, tasks.train(task, tasks.small_rate)
 
 
 def _judge_accuracy(report, task, reference, weights):
-    """Judge the weights that the learner has returned, against those of the small batch."""
+    """Judge the weights that the learner has returned against the weights of the small batch."""
     import torch
 
     try:
@@ -182,5 +182,5 @@ def _judge_accuracy(report, task, reference, weights):
         raise Stopped(MISTAKES["not finite"])
     errors, trained = [task.error(one) for one in (reference, weights)], [task.error(one, train=True).mean() for one in (reference, weights)]
     problem = verdicts.accuracy_problem(*errors, MARGIN, trained)
-    # the same for all that is good enough: the highest error that is
+    # the same evidence for every good enough answer, namely the highest allowed error
     report.judge("accuracy", [problem], [errors[0].mean() + max(MARGIN, verdicts.bound(errors[1] - errors[0]))], atol=0.2)

@@ -1,4 +1,4 @@
-"""How the checks of unit 17 judge: the right answers in numpy, and which mistake a wrong one looks like.
+"""How the checks of unit 17 judge, with the right answers in numpy and the mistakes that wrong ones look like.
 
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from manyhands.checks.in_kernel import NAN, number
 from manyhands.checks.large_batches.words import MISTAKES
 
-# One-sided 95 % points of Student's t, by degrees of freedom: how far above its mean of n runs the true mean may lie, in standard errors.
+# One-sided 95 % points of Student's t, by degrees of freedom. The true mean may exceed the mean of n runs by this many standard errors.
 T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 11: 1.796}
 
 
@@ -26,7 +26,7 @@ def near(got, expected, rtol=1e-9):
 
 
 def named(got, wrong, rtol=1e-6):
-    """The first of the wrong answers that this one is; None if it is none of them."""
+    """Return the name of the first of the wrong answers that equals this one, or None."""
     return next((name for name, value in wrong.items() if near(got, value, rtol)), None)
 
 
@@ -40,7 +40,7 @@ def rate_at(epoch, base_rate, k, rule, warm_up, drops, drop_by):
 
 
 def arguments(case):
-    """The arguments of a call of `rate_at`, with their names."""
+    """Return the arguments of a call of `rate_at`, with their names."""
     return ", ".join(f"{name}={_plain(one)}" for name, one in zip(signature(rate_at).parameters, case))
 
 
@@ -49,11 +49,11 @@ def _plain(value):
 
 
 def _rate_problem(case, got, name, **words):
-    """The call, to be repeated, with what is right; and the mistake."""
+    """Return the call, which a learner can repeat, with the right answer and the mistake."""
     epoch, _, k, rule, warm_up, *_ = case
     asked = ", ".join(map(_plain, case))
     name = (name or "other rate") if np.isfinite(got) else "no rate"
-    return say(name, f"rate_at({asked}) -> {rate_at(*case):.6g}", "no number" if np.isnan(got) else f"{got:.6g}", epoch=epoch, k=k, rule=rule, warm_up=warm_up, **words)
+    return say(name, f"rate_at({asked}) -> {rate_at(*case):.6g}", "not a number" if np.isnan(got) else f"{got:.6g}", epoch=epoch, k=k, rule=rule, warm_up=warm_up, **words)
 
 
 def scaling_problem(case, got):
@@ -85,7 +85,7 @@ def drops_problem(case, got):
     full = rate_at(*case[:-2], [], by)
     if near(got, rate_at(*case)):
         return None
-    # the first schedule that is asked for has no warm-up: who makes one of the other mistakes fails there
+    # the first schedule that is asked for has no warm-up, so the other mistakes fail there
     wrong = {"after the warm-up": full / by ** sum(epoch - case[4] >= drop for drop in drops), "whole epochs": full / by ** sum(int(epoch) >= drop for drop in drops), "late": full / by ** sum(epoch > drop for drop in drops), "no drop": full, "drops once": full / by, "drop by the sum": full / (by * sum(epoch >= drop for drop in drops) or 1),
              "grows": full * by ** sum(epoch >= drop for drop in drops)}
     return _rate_problem(case, got, named(got, wrong), drops=drops, by=by)
@@ -94,7 +94,7 @@ def drops_problem(case, got):
 # ------------------------------------------------------------------ 2: LARS
 
 def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
-    """One step on numpy arrays, in place; `looks` names the mistakes to be made."""
+    """Take one step on numpy arrays, in place, where `looks` names the mistakes to make."""
     def norm(values):
         return np.sqrt((values ** 2).sum() if "runs together" in looks else (values ** 2).sum(tuple(range(1, values.ndim)), keepdims=True))
 
@@ -120,7 +120,7 @@ def lars(weights, gradients, memory, rate, momentum, decay, trust, looks=()):
 
 
 def _where_zero(ratio, usual, w_norm, g_norm, trust, looks):
-    """The ratio as it is where no norm is zero, and 1 elsewhere, or what a mistake makes of that."""
+    """Return the ratio where no norm is zero, and 1 elsewhere, or what a mistake makes of that."""
     if "stands still" in looks:
         return ratio
     if "zero gradient" in looks:
@@ -132,8 +132,8 @@ def _where_zero(ratio, usual, w_norm, g_norm, trust, looks):
     return np.where(usual, ratio, 0 if "ratio of 0" in looks else trust if "ratio of trust" in looks else 1)
 
 
-LARS_RTOL = 1e-5  # some add a tiny number below the fraction line
-GROUPS = {  # of each group at most one mistake is made; a criterion sees those of its own group first
+LARS_RTOL = 1e-5  # some solutions add a tiny number below the fraction line
+GROUPS = {  # at most one mistake of each group is made, and a criterion looks at its own group first
     "ratio": ("plain", "global", "runs together", "inverted", "trust forgotten"),
     "decay": ("norm of the sum", "decay not in the norm", "decay not in the step"),
     "memory": ("rate twice", "rate outside", "no memory", "momentum fixed"),
@@ -143,14 +143,14 @@ SEEN = {"ratio": ("ratio", "memory"), "decay": ("decay", "ratio", "memory"), "me
 
 
 def _mistakes(name):
-    """Tuples of mistakes that a criterion may see, of one group each, the fewest first."""
+    """Return tuples of mistakes that a criterion may see, each from a different group, the shortest tuples first."""
     groups = [(None, *GROUPS[group]) for group in SEEN[name]]
     found = [tuple(filter(None, one)) for one in product(*groups)]
     return sorted(filter(None, found), key=lambda looks: (len(looks), looks[0] not in GROUPS[name]))
 
 
 def lars_after(start, gradients, steps, looks=()):
-    """The weights after the steps, as one flat array. `steps` are (rate, momentum, decay, trust); the gradients of each step are given."""
+    """Return the weights after the steps, as one flat array. `steps` are (rate, momentum, decay, trust), and the gradients of each step are given."""
     weights = [w.copy() for w in start]
     memory = [np.zeros_like(w) for w in start]
     for these, numbers in zip(gradients, steps):
@@ -163,13 +163,13 @@ def flat(arrays):
 
 
 def lars_problem(name, start, gradients, steps, got, touched=False):
-    """`touched`: the learner's function has changed the gradients that it was given."""
+    """Judge a LARS step. `touched`: the learner's function has changed the gradients that it was given."""
     right = lars_after(start, gradients, steps)
     if near(got, right, LARS_RTOL):
         return say("gradients changed") if touched else None
     if got.shape != right.shape:
         return say("other shapes")
-    first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)  # the numbers before it look alike
+    first = next((i for i in range(len(right)) if not near(got[i], right[i], LARS_RTOL)), 0)  # the numbers before it are equal
     details = {"expected": right[first:first + 4], "got": got[first:first + 4]}
     if not np.all(np.isfinite(got)):
         return say("zero norm", **details)
@@ -181,7 +181,7 @@ def lars_problem(name, start, gradients, steps, got, touched=False):
 
 
 def _place(start, index):
-    """(layer, run) of a number of the flat array."""
+    """Return (layer, run) of a number of the flat array."""
     for layer, w in enumerate(start):
         if index < w.size:
             return layer, index // w[0].size
@@ -198,7 +198,7 @@ def _lars_words(name, looks, layer, run):
 # ------------------------------------------------------------------ 3: the noise of the gradient
 
 def noise_scale(small, large, b_small, b_large):
-    """(|G|^2, the trace of the covariance, their quotient): McCandlish et al. 2018, appendix A.1."""
+    """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018, appendix A.1."""
     s, l = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
     squared, trace = (b_large * l - b_small * s) / (b_large - b_small), (s - l) / (1 / b_small - 1 / b_large)
     return squared, trace, trace / squared
@@ -253,13 +253,13 @@ def sgd_noise_problem(case, got):
 def grow(phases, batch, largest):
     found = []
     for epochs, rate in phases:
-        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))  # down: with a larger batch the rate were above the first
+        larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))  # rounded down, because with a larger batch the rate would be above the first
         found.append((epochs, rate * larger / batch, larger))
     return found
 
 
 def rows_of(answer, count):
-    """The learner's phases as an array [count, 3], or None."""
+    """Return the learner's phases as an array [count, 3], or None."""
     try:
         rows = np.array([[number(value) for value in row] for row in answer], float)
     except TypeError:
@@ -272,7 +272,7 @@ def _has_phases(phases, rows):
 
 
 def phases_problem(case, rows):
-    """Is rate / batch what it was, in every phase?"""
+    """Judge whether rate / batch is what it was, in every phase."""
     phases, batch, largest = case
     if not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
@@ -307,13 +307,13 @@ def fewest_problem(case, rows):
 # ------------------------------------------------------------------ 5: the challenge
 
 def bound(differences):
-    """The upper end of the one-sided 95 % interval for the mean of the differences of n runs."""
+    """Return the upper end of the one-sided 95 % interval for the mean of the differences of n runs."""
     d = np.asarray(differences, float)
     return float(d.mean() + T_95[len(d) - 1] * d.std(ddof=1) / len(d) ** 0.5)
 
 
 def budget_problem(passed, batch, allowed, error):
-    """`passed`: the sizes of all batches of which a gradient was taken; `allowed`: images."""
+    """Judge the budget. `passed`: the sizes of all batches of which a gradient was taken. `allowed`: the number of images."""
     if error and "BudgetSpent" in error:
         return say("asked for more", f"{allowed // batch} steps", "more", steps=allowed // batch)
     if passed and min(passed) < batch:
@@ -324,7 +324,7 @@ def budget_problem(passed, batch, allowed, error):
 
 
 def accuracy_problem(small, large, margin, trained):
-    """`small`, `large`: errors of all runs in per cent; `trained`: (mean error of either on the images for training)."""
+    """Judge the accuracy. `small`, `large`: errors of all runs in per cent. `trained`: the mean errors of both on the training images."""
     upper = bound(np.asarray(large) - small)
     if upper <= margin:
         return None

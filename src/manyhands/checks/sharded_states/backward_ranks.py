@@ -1,6 +1,6 @@
-"""Unit 16 on the ranks, exercises 4 and 5: what is cut, gathered and freed while backward runs.
+"""Exercises 4 and 5 of unit 16 on the ranks, where gradients and weights are cut, gathered and freed while backward runs.
 
-Each experiment is a function of a name and the seed that all ranks call, in groups of 4, 3, 2 ranks and of 1; it returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import gc
@@ -35,13 +35,13 @@ def zero2(name, seed):
 
 
 class Alive:
-    """Counts what is in memory whenever a gradient arrives: whole gradients, whoever keeps them, and all numbers that were created meanwhile."""
+    """Counts what is in memory whenever a gradient arrives (whole gradients, no matter what keeps them, and all numbers created meanwhile)."""
 
     def __init__(self):
         self._letting_go = LettingGo()
 
     def begin(self, parameters, group, created, enough):
-        """`enough`: so many numbers besides the shards of the gradients that have arrived need no waiting."""
+        """`enough`: with this many numbers, besides the shards of the gradients that have arrived, there is no need to wait."""
         self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
         self._group, self._created, self._enough = group, created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
@@ -62,7 +62,7 @@ class Alive:
         return self._created.bytes_live(besides) // NUMBER_BYTES
 
     def end(self, shards, enough):
-        """(the whole gradients that are in memory now, the numbers besides the shards now, the most such numbers that were there at once)."""
+        """Return (whole gradients in memory now, numbers besides the shards now, the most such numbers that were in memory at the same time)."""
         for hook in self._hooks:
             hook.remove()
         gc.collect()
@@ -73,7 +73,7 @@ class Alive:
 
 
 def _network(key):
-    """Layers of about the same size, so that two whole gradients are few beside all of them."""
+    """Layers of about the same size, so that two whole gradients are few compared with all of them."""
     sizes = random.Random(key)
     widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
     layers = [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.Tanh())]
@@ -120,9 +120,9 @@ def _zero2(function, key, group, alive):
 
 
 def _watched(function, loss, parameters, group, limits, alive):
-    """(what the learner's function returns, what was in memory and what was sent while it ran)."""
+    """Return (what the learner's function returns, what was in memory and what was sent while it ran)."""
     created = Created()
-    alive.begin(parameters if group.ranks > 1 else [], group, created, limits.at_once)  # alone the shard may well be the gradient
+    alive.begin(parameters if group.ranks > 1 else [], group, created, limits.at_once)  # on a single rank, the shard may well be the gradient
     with Ledger() as ledger, created:
         got = function(loss, list(parameters), group.handle)
     left = sum(p.grad is not None for p in parameters)
@@ -212,20 +212,20 @@ def _gather(layer, key, group, letting_go):
 
 
 def _forward(multiply, x, leaves):
-    """(what comes out of two layers, [x, the shards]): x has a gradient too."""
+    """Return (the output of two layers, [x, the shards]), where x has a gradient too."""
     x = x.clone().requires_grad_()
     return multiply(torch.tanh(multiply(x, 0)), 1), [x, *leaves]
 
 
 def _through(multiply, x, weights):
-    """(what comes out, the gradients of x and of the weights), with whole weights."""
+    """Return (the output, the gradients of x and of the weights), with whole weights."""
     whole = [nn.Parameter(weight.clone()) for weight in weights]
     y, leaves = _forward(lambda h, i: multiply(h, whole[i]), x, whole)
     return y.detach(), torch.autograd.grad(y.square().mean(), leaves)
 
 
 def _gradients(group, leaves, serial):
-    """The gradients of x and of both shards, beside the right ones."""
+    """Compare the gradients of x and of both shards with the right ones."""
     of_x, *of_weights = [list(each) for each in zip(*serial)]
     right = [of_x[group.rank], *(piece(sum(each) / group.ranks, group.rank, group.ranks) for each in of_weights)]
     alike = all(one.shape == of_x[0].shape for one in of_x)

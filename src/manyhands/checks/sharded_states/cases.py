@@ -1,4 +1,4 @@
-"""What exercise 1 of unit 16 asks for, drawn from a seed, and what is right: bytes on a rank, layers that fit."""
+"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers (bytes on a rank, layers that fit)."""
 
 import random
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))  # bytes of the weights, the gradien
 
 
 def models(seed):
-    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}: also layers with fewer parameters than ranks, and one rank."""
+    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with fewer parameters than ranks, and one rank."""
     draw, found = random.Random(f"memory {seed}"), {"kept": [], "work": []}
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
@@ -19,7 +19,7 @@ def models(seed):
 
 
 def devices(seed):
-    """[(size, device_bytes, ranks, stage, weight, gradient, states)]: a device that is just full, one that is a byte short of that, and one
+    """[(size, device_bytes, ranks, stage, weight, gradient, states)], with devices that are just full, devices that are a byte too small, and one
     that not even one layer fits into."""
     draw, found = random.Random(f"most {seed}"), []
     for stage in (0, 1, 2, 3):
@@ -31,7 +31,7 @@ def devices(seed):
 
 
 def parts(layers, ranks, stage, weight, gradient, states):
-    """The bytes of a case: `right`, and those of usual mistakes by their names."""
+    """The bytes of a case, as `right`, and the bytes that usual mistakes give, by their names."""
     def kept(cut, sizes=layers, begins=(3, 2, 1)):
         return sum(bytes_each * (cut(size) if stage >= begin else size) for size in sizes
                    for bytes_each, begin in zip((weight, gradient, states), begins))
@@ -52,6 +52,6 @@ def parts(layers, ranks, stage, weight, gradient, states):
 
 
 def most(size, device_bytes, ranks, stage, *kind):
-    """How many layers fit."""
+    """Return how many layers fit."""
     one = parts([size], ranks, stage, *kind)
     return max(0, (device_bytes - one.work) // one.kept)

@@ -1,7 +1,7 @@
-"""What the experiments of unit 16 on the ranks share: groups, tensors that are drawn, and findings.
+"""What the experiments of unit 16 on the ranks share, namely groups, drawn tensors and findings.
 
-A finding says which mistake an answer looks like, or None, and has the numbers that prove it. Tensors are drawn by a key, so that each rank
-knows those of all others without communication.
+A finding names the mistake that an answer looks like, or None, and has the numbers that prove it. Tensors are drawn by a key, so that each
+rank knows the tensors of all others without communication.
 """
 
 import random
@@ -18,31 +18,31 @@ F64, F32, BF16 = torch.float64, torch.float32, torch.bfloat16
 
 
 class Group:
-    """One of the groups in which this rank is; `handle` is what the learner gets."""
+    """One of this rank's groups, whose `handle` is what the learner gets."""
 
     def __init__(self, members, handle):
         self.handle, self.members, self.ranks, self.rank = handle, members, len(members), members.index(dist.get_rank())
         self.text = "ranks " + ", ".join(map(str, members)) if len(members) > 1 else f"rank {members[0]} alone"
 
     def __iter__(self):
-        """All ranks of the group, counted inside it."""
+        """Yield all ranks of the group, counted inside it."""
         return iter(range(self.ranks))
 
 
 def my_groups():
-    """Collective: every rank makes all groups."""
+    """Return this rank's groups. This is a collective, because every rank makes all groups."""
     handles = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
     return [Group(members, handle) for members, handle in zip(GROUPS, handles) if dist.get_rank() in members]
 
 
 def draw(key, *shape, dtype=F64):
-    """Random numbers, the same for one key everywhere."""
+    """Return random numbers, which are the same on all ranks for the same key."""
     generator = torch.Generator().manual_seed(random.Random(key).randrange(2**31))
     return torch.randn(shape, generator=generator, dtype=F64).to(device_of_any_call(), dtype)
 
 
 def counts(key, *shape, ranks, dtype):
-    """Random whole numbers that any type holds, as it holds their sum over the ranks, and the mean: a multiple of the ranks each."""
+    """Return random multiples of the number of ranks, so small that any type holds them, their sum over the ranks and their mean exactly."""
     return (draw(key, *shape) * 2).round().clamp(-4, 4).mul(ranks).to(dtype)
 
 
@@ -51,18 +51,18 @@ def length(numel, ranks):
 
 
 def piece(tensor, rank, ranks):
-    """The shard that is right."""
+    """Return the right shard."""
     flat, size = tensor.detach().flatten(), length(tensor.numel(), ranks)
     return torch.cat([flat, flat.new_zeros(size * ranks - len(flat))])[rank * size:(rank + 1) * size].clone()
 
 
 def finding(at, looks, values, expected=None, got=None, **words):
-    """`expected` and `got` are shown beside each other; the words of the mistake may name them, and what is in `words`."""
+    """Make a finding. `expected` and `got` are shown next to each other, and the words of the mistake may name them and what is in `words`."""
     return {"rank": dist.get_rank(), "at": at, "looks": looks, "values": values, "expected": expected, "got": got, "words": words}
 
 
 def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
-    """A tensor beside the right one, and beside those of usual mistakes: pairs of (name, tensor). `other`: the name of what is none of these."""
+    """Compare a tensor with the right one and with the tensors of usual mistakes, pairs of (name, tensor). `other`: the name if it matches none."""
     if not isinstance(got, torch.Tensor):
         return finding(at, "no tensor", [], got=str(got)[:80])
     if got.dtype != right.dtype:
@@ -88,13 +88,13 @@ def _looks_like(got, right, wrong, atol, other="other"):
 
 
 def at_most(at, sent, enough, numel, whole=False):
-    """Bytes that were sent, beside those that are enough. `numel` makes the evidence one of this seed. `whole`: by an all-reduce."""
+    """Compare the bytes that were sent with the bytes that are enough. `numel` ties the evidence to this seed. `whole`: sent by an all-reduce."""
     looks = None if sent <= enough else "sent whole" if whole else "sent"
     return finding(at, looks, [max(sent, enough), numel], enough, sent)
 
 
 def all_reduced(ledger):
-    """Whether a call of this ledger gives what it adds up to every rank."""
+    """Return whether a call of this ledger gives the sum to every rank."""
     return any("reduce" in entry.call and "scatter" not in entry.call for entry in ledger.entries)
 
 

@@ -1,4 +1,4 @@
-"""How many bytes of tensors live in what a learner keeps from step to step."""
+"""How many bytes of tensors a learner keeps from step to step."""
 
 import types
 
@@ -8,8 +8,8 @@ _NOT_LOOKED_INTO = (str, bytes, int, float, complex, bool, type, types.ModuleTyp
 
 
 def held_bytes(kept, besides=()):
-    """The memory of all tensors that can be reached from `kept`: each memory once, all of it also where a tensor is a view of a part,
-    without that of the tensors `besides`. Gradients do not count."""
+    """Return the bytes of all tensors that can be reached from `kept`. Each memory counts once, and as a whole even if a tensor is a view of a part.
+    The tensors `besides` and gradients do not count."""
     memories = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors_in(kept)}
     for tensor in besides:
         memories.pop(tensor.untyped_storage().data_ptr(), None)
@@ -17,7 +17,7 @@ def held_bytes(kept, besides=()):
 
 
 def tensors_in(kept):
-    """All tensors that can be reached from `kept`, without their gradients."""
+    """Return all tensors that can be reached from `kept`, without their gradients."""
     found, seen, todo = [], set(), [kept]
     while todo:
         value = todo.pop()

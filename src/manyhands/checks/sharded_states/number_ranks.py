@@ -1,6 +1,6 @@
-"""Unit 16 on the ranks, exercises 6 and 7: what rounding takes away, and a norm that no rank can see alone.
+"""Exercises 6 and 7 of unit 16 on the ranks, about what rounding takes away and a norm that no rank can see alone.
 
-Each experiment is a function of a name and the seed that all ranks call, in groups of 4, 3, 2 ranks and of 1; it returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import math
@@ -18,8 +18,8 @@ from manyhands.checks.sharded_states.verdicts import ULP
 from manyhands.checks.sharded_states.words import MASTER_STEPS
 from manyhands.ledger import Ledger
 
-STEPS, LR = MASTER_STEPS, 0.05  # each step is less than half of the last bit of such weights: in bfloat16 all of them vanish
-MASTER_ERROR = 2e-5  # float32 makes less than 1e-5 of it in all steps; a mean, a step or a rate that is rounded to bfloat16 makes more than 5e-5
+STEPS, LR = MASTER_STEPS, 0.05  # each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish
+MASTER_ERROR = 2e-5  # float32 makes an error below 1e-5 in all steps, whereas a mean, a step or a rate that is rounded to bfloat16 makes more than 5e-5
 
 
 # --- 6: masters -------------------------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ def _two_to_four(key, *shape):
 
 
 def _hard_to_add(key, weight, ranks):
-    """Gradients of each rank in bfloat16. With three ranks or more there are 64 and -64 for each number besides small ones, in another order
-    of the ranks each: added up in bfloat16, the small ones are lost in most orders."""
+    """Gradients of each rank in bfloat16. With three ranks or more, each number has 64 and -64 besides small ones, in a different order of the
+    ranks. When they are added up in bfloat16, the small ones are lost in most orders."""
     small = [((draw(f"{key} small {rank}", *weight.shape).abs().remainder(0.1) + 0.1) * 0.7).to(BF16) for rank in range(ranks)]
     if ranks >= 3:
         orders = draw(f"{key} order", ranks, *weight.shape).argsort(0)
@@ -92,7 +92,7 @@ def _moves(group, parameters, weights, gradients, ledger):
 
 
 def _exact(told, state, weights, gradients, group, replaced):
-    """`told`, or what is wrong where the rounded weights are right: with the master in `state`, or with the parameters' memory."""
+    """Return `told` or, where the rounded weights are right, what is wrong with the master in `state` or with the parameters' memory."""
     held = [one.detach().double().flatten() for one in tensors_in(state) if one.dtype in (torch.float32, torch.float64)]
     right = [w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks for w, of_ranks in zip(weights, gradients)]
     error = min(_farthest(own, held) for own in ([piece(one, group.rank, group.ranks) for one in right], [piece(flat(right), group.rank, group.ranks)])) if held else 0.0
@@ -104,8 +104,8 @@ def _exact(told, state, weights, gradients, group, replaced):
 
 
 def _farthest(wanted, held):
-    """How far the number of `wanted` that has no counterpart among those that are held is from all of them. A master may be kept in any form;
-    the zeros are padding."""
+    """The largest distance of a number of `wanted` from its nearest number in `held`. A master may be kept in any form, and the zeros are
+    padding."""
     real = flat(wanted)
     return max((flat(held)[:, None] - real[real != 0]).abs().min(0).values.tolist(), default=0.0)
 
@@ -128,7 +128,7 @@ def clip(name, seed):
         for kind in ("large", "small", "zero"):
             vectors = [draw(f"{seed} clip {group.ranks} {kind} {i}", n) * (kind != "zero") for i, n in enumerate(lengths)]
             max_norm = flat(vectors).norm().item() * (0.4 if kind == "large" else 1.7) + 0.01
-            padding = math.nan if kind == "small" else 777.0  # what is there is no gradient
+            padding = math.nan if kind == "small" else 777.0  # the padding holds no gradient
             for criterion, one in _clip(function, f"{group.text}, {kind} norm", vectors, max_norm, padding, group).items():
                 found[criterion].append(one)
     return found
@@ -160,7 +160,7 @@ def _clip(function, at, vectors, max_norm, padding, group):
 
 
 def _by_world_rank(vectors, group):
-    """The norm, where the rank in the world decides how many numbers of a shard are real."""
+    """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
     for rank, member in zip(group, group.members):
         shards = [piece(one, rank, group.ranks) for one in vectors]

@@ -1,6 +1,6 @@
-"""Unit 16 on the ranks, exercises 2 and 3: shards, and Adam on the own shard.
+"""Exercises 2 and 3 of unit 16 on the ranks, about shards and Adam on a rank's own shard.
 
-Each experiment is a function of a name and the seed that all ranks call, in groups of 4, 3, 2 ranks and of 1; it returns {criterion: [finding]}.
+Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns {criterion: [finding]}.
 """
 
 import random
@@ -15,14 +15,14 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
-STEPS, LR, EPS = 3, 0.01, 0.003  # so large an eps tells a sum from a mean, which Adam hardly sees otherwise
+STEPS, LR, EPS = 3, 0.01, 0.003  # with such a large eps, a sum differs from a mean, a difference that Adam hardly shows otherwise
 
 
 # --- 2: shards --------------------------------------------------------------------------------------------------------
 
 
 def _tensors(seed, what, ranks, rank=0):
-    """(text, tensor) of sizes that divide and that do not, also fewer numbers than ranks, of three types."""
+    """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than ranks, in three types."""
     sizes = random.Random(f"sizes {seed} {what}")
     shapes = ((sizes.randint(5, 9), 3), (12, sizes.randint(2, 4)), (sizes.randint(13, 29),), (2,), (1,), (sizes.randint(2, 4), 5))
     for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16))):
@@ -126,7 +126,7 @@ def zero1(name, seed):
 
 
 def _states(at, case, state, created, letting_go):
-    """Whether what the steps keep, in `state` or elsewhere, is of the shard: two numbers for each parameter at least, three at most, and counters."""
+    """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which is two to three numbers per parameter, and counters."""
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
     enough = most + 2 * len(case.parameters)
     got, kept = held_bytes(state, case.parameters) // 8, created.bytes_kept(letting_go, 8 * enough, state, case.parameters) // 8
@@ -147,11 +147,11 @@ class Steps:
         self.numel, self.shard_numel = sum(w.numel() for w in self.weights), sum(length(w.numel(), group.ranks) for w in self.weights)
 
     def _of_all(self, how):
-        """For each step the gradients of each parameter, made of those of all ranks."""
+        """For each step the gradients of each parameter, made of the gradients of all ranks."""
         return [[how(list(of_ranks)) for of_ranks in zip(*step)] for step in self.gradients]
 
     def right(self):
-        """The weights after each step, one after the other, by torch.optim.Adam."""
+        """Return the weights after each step, one after the other, as torch.optim.Adam computes them."""
         weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
         adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
         for step in self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks)):
@@ -184,7 +184,7 @@ class Steps:
         return [part.view(w.shape) for part, w in zip(vector.split([w.numel() for w in self.weights]), self.weights)]
 
     def _cut_each(self, versions):
-        """Parameters of which rank r's shard is that of version r, each parameter cut for itself."""
+        """Parameters in which rank r's shard is the shard of version r, where each parameter is cut separately."""
         return [torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[:of_ranks[0].numel()].view(of_ranks[0].shape)
                 for of_ranks in zip(*versions)]
 
@@ -194,7 +194,7 @@ class Steps:
 
 
 def by_hand(weights, gradients, anew=False, count=lambda step, i: step + 1, eps=EPS):
-    """Adam with a mistake: the weights after each step, as vectors."""
+    """Return the weights after each step of Adam with a mistake, as vectors."""
     weights, after = [weight.clone() for weight in weights], []
     moments = [(0.0, 0.0)] * len(weights)
     for step, of_step in enumerate(gradients):

@@ -1,6 +1,6 @@
-"""Unit 16 on the ranks, exercise 8: a training loop around `fully_shard`, next to one process that takes the same rows.
+"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`, next to a single process that takes the same rows.
 
-The mistakes that are likely are played in this process too, so that a wrong loop can be named.
+That process also plays the likely mistakes, so that the check can name what is wrong with a loop.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from manyhands.checks.rank_tools import close, device_of_any_call, numbers, said
 from manyhands.checks.sharded_states.findings_with_torch import F64, draw, finding, flat
 from manyhands.ledger import Ledger
 
-STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as the text of the exercise says
+STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as in the text of the exercise
 PAIRS = [0, 2], [1, 3]  # meshes of two ranks
 _attempts = itertools.count()
 ATOL = 1e-5  # clip_grad_norm_ divides by norm + 1e-6
@@ -56,11 +56,11 @@ def training(name, seed):
 
 
 def _in_pairs(function, make, rows, net_seed, begun, right):
-    """The finding of one step on a mesh of two ranks. Each of the two meshes has its own rows, so that what is added up over the world is wrong.
-    right: whether the steps on the mesh of all ranks were."""
+    """The finding of one step on a mesh of two ranks. Each of the two meshes has its own rows, so that sums over the world are wrong.
+    right: whether the steps on the mesh of all ranks were right."""
     groups = [short_lived(dist.new_group(pair)) for pair in PAIRS]
     mine = next(i for i, pair in enumerate(PAIRS) if dist.get_rank() in pair)
-    # a new name each time: DTensor keeps what it has found out for a mesh, the ended group included, for every equal mesh
+    # a new name each time, because DTensor reuses what it has cached for a mesh, the ended group included, for every equal mesh
     mesh = DeviceMesh.from_group(groups[mine], device_of_any_call().type, mesh_dim_names=(f"pair_{next(_attempts)}",))
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with said_where(f"on the mesh of the ranks {PAIRS[mine]}"):
@@ -103,7 +103,7 @@ def _looks(got, right, play, scattered, enough):
 
 
 def _whole(net):
-    """All weights of a network that is cut, as one vector; None if a parameter of it is not cut."""
+    """Return all weights of a network that is cut, as one vector, or None if a parameter of it is not cut."""
     parameters = list(net.parameters()) if isinstance(net, nn.Module) else []
     if not parameters or any(not hasattr(p, "full_tensor") or not any(place.is_shard() for place in p.placements) for p in parameters):
         return None
@@ -115,7 +115,7 @@ def _all(vector):
 
 
 def _apart(right, got, count=4):
-    """A few numbers of both, from the first one on that differs."""
+    """A few numbers of both, from the first one that differs."""
     right, got = numbers(right), _all(got)
     first = next((i for i, (a, b) in enumerate(zip(right, got)) if abs(a - b) > ATOL * (1 + abs(a))), 0)
     return right[first:first + count], got[first:first + count]
@@ -126,7 +126,7 @@ def _equal(got, right):
 
 
 def _start(make, seed, ranks, mixed=False):
-    """The weights that the shards make: all of one network, or rank r's rows of the network of seed + r."""
+    """The weights that the shards form, either of one network or, if mixed, with rank r's rows from the network of seed + r."""
     nets = []
     for rank in range(ranks):
         torch.manual_seed(seed + rank * mixed)
@@ -135,13 +135,13 @@ def _start(make, seed, ranks, mixed=False):
 
 
 def _pieces(versions, ranks):
-    """Rank r's rows of version r; the last ranks may have none."""
+    """Rank r's rows of version r, where the last ranks may have none."""
     return [version.chunk(ranks)[rank] for rank, version in enumerate(versions) if rank < len(version.chunk(ranks))]
 
 
 def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0, more=0.0):
-    """The weights of one process that plays all ranks. scatter: which micro-batch's backward is followed by a reduce-scatter. more: is added to the square of
-    the norm."""
+    """The weights of a single process that plays all ranks. scatter: the micro-batch whose backward a reduce-scatter follows. more: what is added to the square
+    of the norm."""
     net = make()
     parameters = list(net.parameters())
     with torch.no_grad():
@@ -165,7 +165,7 @@ def _alone(make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all"
 
 
 def _clip(gradients, max_norm, ranks, clip, more=0.0):
-    """Clip in place by the norm of all gradients, or by the sum of the norms of the ranks' rows; or rank r's rows by the norm of these rows."""
+    """Clip in place by the norm of all gradients, by the sum of the norms of the ranks' rows, or each rank's rows by the norm of these rows."""
     rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
     shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
     norms = [flat(shard).norm().item() if shard else 0.0 for shard in shards]

@@ -1,4 +1,4 @@
-"""How the checks of unit 16 judge an answer: which mistake a wrong one looks like.
+"""How the checks of unit 16 judge an answer and find the mistake that a wrong one looks like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
@@ -7,17 +7,17 @@ from manyhands.checks.in_kernel import likely
 from manyhands.checks.sharded_states import cases
 from manyhands.checks.sharded_states.words import MISTAKES
 
-ULP = 2**-6  # of bfloat16 between 2 and 4, where the weights of exercise 6 lie
+ULP = 2**-6  # of bfloat16 between 2 and 4, the range of the weights of exercise 6
 _NAMES = ("ranks = {}", "stage = {}", "weight = {}", "gradient = {}", "states = {}")
 
 
 def problem(key, expected=None, got=None, rank=None, **words):
-    """The details of a FAIL line; its text may name what is in `words`."""
+    """Return the details of a FAIL line, whose text may name what is in `words`."""
     return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES[key].format(expected=expected, got=got, **words)}
 
 
 def memory_problems(asked, answers):
-    """The problem of each answer, or None."""
+    """Yield the problem of each answer, or None."""
     found = [cases.parts(*case) for case in asked]
     names = likely([(one.right, one.wrong, got) for one, got in zip(found, answers)])
     for case, one, got in zip(asked, found, answers):
@@ -26,7 +26,7 @@ def memory_problems(asked, answers):
 
 
 def most_problems(asked, answers):
-    """The problem of each answer, or None."""
+    """Yield the problem of each answer, or None."""
     found = [_most(*case) for case in asked]
     names = likely([(*one, got) for one, got in zip(found, answers)])
     for case, (right, wrong), got in zip(asked, found, answers):
@@ -47,7 +47,7 @@ def _asked(told, *names, values):
 
 
 def problem_of(finding):
-    """The problem of what a rank has found: {"looks": a mistake or None, "rank", "at", "expected", "got", "words"}."""
+    """Return the problem of what a rank has found, which is {"looks": a mistake or None, "rank", "at", "expected", "got", "words"}."""
     if finding["looks"] is None:
         return None
     told = problem(finding["looks"], finding["expected"], finding["got"], finding["rank"], **finding["words"])
