@@ -1,7 +1,7 @@
 """Staleness is returned by worker, in a dict.
 
 fails: asynchronous/staleness
-shows: returns a list of whole numbers
+shows: must return a list of whole numbers
 points: 20
 runs: asynchronous
 """

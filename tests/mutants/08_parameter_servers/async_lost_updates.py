@@ -1,7 +1,7 @@
 """The server changes the variables that this worker had pulled: what others have done since then is lost.
 
 fails: asynchronous/values
-shows: what others have changed since then is lost
+shows: what other workers have changed since then is lost
 points: 19
 """
 # %% grade_id="asynchronous"

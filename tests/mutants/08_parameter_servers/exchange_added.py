@@ -1,7 +1,7 @@
 """pull adds what comes to the variables.
 
 fails: exchange/pull
-shows: is added to the worker's variables
+shows: It must replace them instead
 points: 20
 runs: exchange
 """

@@ -1,7 +1,7 @@
 """take receives into the server's pieces.
 
 fails: exchange/push, exchange/pull
-shows: received into the server's own pieces
+shows: shares the memory of the server's own pieces
 points: 18
 runs: exchange
 """

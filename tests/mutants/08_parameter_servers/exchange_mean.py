@@ -1,7 +1,7 @@
 """The worker pushes its mean: the server cannot know how much it counts, and divides again.
 
 fails: exchange/push
-shows: divided by the count already
+shows: already divided by the count
 points: 19
 runs: exchange
 """

@@ -1,7 +1,7 @@
 """The pulled variables are put into the list; the worker's own memory stays what it was.
 
 fails: exchange/pull
-shows: do not put a new tensor in its place
+shows: instead of replacing the variable with a new tensor
 points: 20
 runs: exchange
 """

@@ -1,7 +1,7 @@
 """The check's own placement is imported.
 
 fails: place/cover, place/limit, place/pieces
-shows: is closed in its check
+shows: is closed in this check
 points: 17
 runs: place
 """

@@ -1,7 +1,7 @@
 """Variables are dealt in turn, as TensorFlow does it: by number and not by bytes.
 
 fails: place/limit, train/limit
-shows: dealt like cards
+shows: The variables are assigned in turn
 shows: carried more than it may
 points: 17
 """

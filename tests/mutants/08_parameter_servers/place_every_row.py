@@ -1,7 +1,7 @@
 """Each row is a piece of its own, and goes to the server that has least.
 
 fails: place/pieces
-shows: Each is a message of its own
+shows: each is a separate message
 points: 20
 runs: place
 """

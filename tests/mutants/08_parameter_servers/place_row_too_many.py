@@ -1,7 +1,7 @@
 """What is left is rounded up: the last row of each server does not fit.
 
 fails: place/limit
-shows: a row too many: round down
+shows: is a row too many, so round down
 points: 19
 runs: place
 """

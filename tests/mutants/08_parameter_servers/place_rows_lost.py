@@ -2,7 +2,7 @@
 
 fails: place/cover, place/limit, train/weights, train/limit
 shows: are on no server
-shows: First make exercise 1 right
+shows: First correct exercise 1
 points: 15
 """
 # %% grade_id="place"

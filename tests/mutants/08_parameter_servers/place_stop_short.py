@@ -1,7 +1,7 @@
 """The last row of a piece is given as its stop.
 
 fails: place/cover, place/limit
-shows: The last row of a piece is stop - 1
+shows: Since the last row of a piece is stop - 1
 points: 18
 runs: place
 """

@@ -1,7 +1,7 @@
 """No more than 30 servers are tried.
 
 fails: servers/number
-shows: the smallest that keeps the limit
+shows: the answer is different. Find the smallest number
 points: 19
 runs: servers
 """

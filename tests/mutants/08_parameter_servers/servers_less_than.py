@@ -1,7 +1,7 @@
 """Less than, where at most is meant.
 
 fails: servers/number
-shows: a limit that is just reached is kept
+shows: because the rule is at most, not less than
 points: 19
 """
 # %% grade_id="servers"

@@ -1,7 +1,7 @@
 """Only the push is counted.
 
 fails: servers/number
-shows: Half of the exchange
+shows: only half of the exchange
 points: 19
 """
 # %% grade_id="servers"

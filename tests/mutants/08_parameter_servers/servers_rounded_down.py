@@ -1,7 +1,7 @@
 """The formula, rounded down.
 
 fails: servers/number
-shows: a part of a server is a server
+shows: If a part of a server is needed, a whole one is needed
 points: 19
 """
 # %% grade_id="servers"

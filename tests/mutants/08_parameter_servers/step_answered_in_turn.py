@@ -1,7 +1,7 @@
 """The asynchronous server: an update and an answer for each push.
 
 fails: step/update, step/answer
-shows: That is an asynchronous server: this one waits for all pushes
+shows: A synchronous server waits for all pushes
 shows: This worker was answered when only
 points: 18
 runs: step

@@ -1,7 +1,7 @@
 """Each worker is answered as soon as it has pushed, with what is there by then.
 
 fails: step/answer
-shows: got an answer before all had pushed
+shows: got an answer before all workers had pushed
 points: 20
 runs: step
 """

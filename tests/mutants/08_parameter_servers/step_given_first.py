@@ -1,7 +1,7 @@
 """Every worker is answered as soon as it has pushed; the update comes after all of them.
 
 fails: step/answer
-shows: as they were before the update: an answer too early
+shows: so the answer was too early
 points: 20
 runs: step
 """

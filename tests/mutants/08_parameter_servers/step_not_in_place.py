@@ -1,7 +1,7 @@
 """The list gets new tensors; the server's memory stays what it was.
 
 fails: step/update
-shows: change a piece in place
+shows: Change each piece in place
 points: 19
 runs: step
 """

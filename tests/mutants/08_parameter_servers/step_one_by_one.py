@@ -1,7 +1,7 @@
 """An asynchronous server: one update for each push.
 
 fails: step/update, step/answer
-shows: That is an asynchronous server
+shows: as on an asynchronous server
 points: 18
 runs: step
 """

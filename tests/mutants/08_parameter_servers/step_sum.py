@@ -1,7 +1,7 @@
 """The sum of the gradients is not divided.
 
 fails: step/update, step/answer
-shows: added up and not divided
+shows: added up but not divided
 points: 18
 runs: step
 """

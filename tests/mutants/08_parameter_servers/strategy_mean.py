@@ -1,8 +1,8 @@
 """The gradients of a step are averaged, not added up; they are computed by the chief, on the server's variable.
 
 fails: strategy/places, strategy/weights
-shows: came back from scheduled calls: one coordinator.schedule
-shows: They are to be added up
+shows: were returned by scheduled calls. Call coordinator.schedule
+shows: they must be added up
 points: 18
 """
 # %% grade_id="strategy"

@@ -1,7 +1,7 @@
 """Nothing is scheduled: the chief computes all gradients, on a variable of its own.
 
 fails: strategy/places
-shows: make it inside strategy.scope()
+shows: Make it inside strategy.scope()
 points: 20
 """
 # %% grade_id="strategy"

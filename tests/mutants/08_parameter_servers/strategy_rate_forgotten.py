@@ -1,7 +1,7 @@
 """The sum of the gradients is taken off whole.
 
 fails: strategy/weights
-shows: taken off as it is
+shows: subtracted without the rate
 points: 19
 """
 # %% grade_id="strategy"

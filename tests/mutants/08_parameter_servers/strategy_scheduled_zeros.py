@@ -1,7 +1,7 @@
 """What is scheduled gives zeros; the gradients are computed on the chief.
 
 fails: strategy/places
-shows: came back from scheduled calls
+shows: were returned by scheduled calls
 points: 20
 runs: strategy
 """

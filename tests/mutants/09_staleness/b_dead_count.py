@@ -1,7 +1,7 @@
 """A worker that has left keeps its clock: the others wait for it for ever.
 
 fails: barrier/leave
-shows: Its clock must not count any more
+shows: Its clock must no longer count
 points: 16
 """
 # %% grade_id="barrier"

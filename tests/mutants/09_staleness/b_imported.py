@@ -1,7 +1,7 @@
 """The package's barrier, imported, under another class.
 
 fails: barrier/lockstep, barrier/bound, barrier/leave
-shows: The package's barrier is closed here
+shows: The package's barrier is closed in this check
 points: 13
 """
 # %% grade_id="barrier"

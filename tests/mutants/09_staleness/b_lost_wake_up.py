@@ -1,7 +1,7 @@
 """Only the worker that asks is answered: those who wait are never told.
 
 fails: barrier/lockstep, barrier/bound, barrier/leave
-shows: When the slowest moves on, look at *all* who wait
+shows: look at *all* waiting workers
 points: 13
 """
 # %% grade_id="barrier"

@@ -1,7 +1,7 @@
 """A worker may begin when it is bound + 1 ahead: one too many.
 
 fails: barrier/lockstep, barrier/bound, barrier/leave
-shows: ahead of the slowest, one too many
+shows: which is one too many
 points: 13
 """
 # %% grade_id="barrier"

@@ -1,7 +1,7 @@
 """Less than, where at most is meant: with bound 0 nobody ever begins.
 
 fails: barrier/lockstep, barrier/bound, barrier/leave
-shows: which is allowed: at most, not less than
+shows: because the rule is at most, not less than
 points: 13
 """
 # %% grade_id="barrier"

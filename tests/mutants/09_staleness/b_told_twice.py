@@ -1,7 +1,7 @@
 """All who may begin are told each time, those who compute already too.
 
 fails: barrier/lockstep, barrier/bound, barrier/leave
-shows: is told to begin, but it does not wait
+shows: is told to begin, but it is not waiting
 points: 13
 """
 # %% grade_id="barrier"

@@ -1,7 +1,7 @@
 """A worker that dies while it waits stays on the list, and is told to begin later.
 
 fails: barrier/leave
-shows: has left, and is told to begin
+shows: is told to begin, although it has left
 points: 16
 """
 # %% grade_id="barrier"

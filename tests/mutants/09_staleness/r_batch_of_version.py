@@ -1,7 +1,7 @@
 """The batch is that of the version, not that of the update.
 
 fails: replay/stale
-shows: takes the number of the update as its batch
+shows: is the number of the update, and not the number of the version
 points: 16
 """
 # %% grade_id="replay"

@@ -1,7 +1,7 @@
 """The weights are changed in place: the list holds one array many times.
 
 fails: replay/fresh, replay/stale
-shows: All versions are the same array: it is changed in place
+shows: as if the list held the same array many times
 points: 15
 """
 # %% grade_id="replay"

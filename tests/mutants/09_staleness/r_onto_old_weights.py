@@ -1,7 +1,7 @@
 """The update is applied to the old weights: what came since is lost.
 
 fails: replay/stale
-shows: The update starts from the old weights, and all updates since then are lost
+shows: so all updates since then are lost
 points: 16
 """
 # %% grade_id="replay"

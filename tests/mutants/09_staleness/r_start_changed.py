@@ -1,7 +1,7 @@
 """The first array is changed by -=, and stands in the list as version 0.
 
 fails: replay/fresh, replay/stale
-shows: The first of them is not the w that was given
+shows: The first version is not the w that was given
 points: 15
 """
 # %% grade_id="replay"

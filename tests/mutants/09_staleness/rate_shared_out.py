@@ -1,7 +1,7 @@
 """The rate is divided by delay + 1, as if that many gradients of the same weights were added up.
 
 fails: rate/delay, rate/curvatures
-shows: came together. With a delay of
+shows: arrived together. With a delay of
 points: 15
 """
 # %% grade_id="rate"

@@ -1,7 +1,7 @@
 """The search ends where one backup more costs more.
 
 fails: backups/fixed, backups/rented
-shows: do not stop at the first minimum
+shows: instead of stopping at the first minimum
 points: 15
 """
 # %% grade_id="backups"

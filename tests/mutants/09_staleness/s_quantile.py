@@ -1,7 +1,7 @@
 """The quantile n / (n + b) of the times: right for very many workers only. The choices are made with a right step_s.
 
 fails: backups/step
-shows: The quantile n / (n + b) is right for very many workers only
+shows: is right only for very many workers
 points: 16
 """
 # %% grade_id="backups"

@@ -2,7 +2,7 @@
 
 fails: backups/fixed, backups/rented
 shows: These steps are the shortest, but each averages few gradients
-shows: every machine is paid for, n + b of them
+shows: because all n + b machines are paid for
 points: 15
 """
 # %% grade_id="backups"

@@ -1,7 +1,7 @@
 """The step waits for all n + b workers: each backup makes it slower.
 
 fails: backups/step, backups/fixed, backups/rented
-shows: workers. The step is made as soon as
+shows: but the step is made as soon as
 points: 13
 """
 # %% grade_id="backups"

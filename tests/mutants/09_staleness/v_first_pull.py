@@ -1,7 +1,7 @@
 """Of two pulls before a push, the first one is kept.
 
 fails: versions/versions, versions/staleness
-shows: Some worker pulls twice before it pushes: its *last* pull counts
+shows: in which case its *last* pull counts
 points: 16
 """
 # %% grade_id="versions"

@@ -1,7 +1,7 @@
 """A worker's own pushes are counted: its clock, not the version.
 
 fails: versions/versions, versions/staleness
-shows: that is its clock. A version counts the updates of all workers
+shows: which is the worker's clock
 points: 16
 """
 # %% grade_id="versions"

@@ -1,7 +1,7 @@
 """The distance at the end is looked at first: a missing broadcast is taken for missing gradients.
 
 fails: diagnose/named
-shows: nobody broadcast the weights
+shows: because the weights were not broadcast
 points: 11
 """
 # %% grade_id="diagnose"

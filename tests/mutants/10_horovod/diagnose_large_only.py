@@ -1,7 +1,7 @@
 """Ranks that are less than 0.5 apart at the end count as equal.
 
 fails: diagnose/named
-shows: They start together and end apart
+shows: The ranks start together but end apart
 points: 11
 runs: diagnose
 """

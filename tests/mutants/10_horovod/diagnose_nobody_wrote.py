@@ -1,7 +1,7 @@
 """A checkpoint that nobody wrote is not noticed.
 
 fails: diagnose/named
-shows: Nobody wrote the checkpoint
+shows: No rank wrote the checkpoint
 points: 11
 """
 # %% grade_id="diagnose"

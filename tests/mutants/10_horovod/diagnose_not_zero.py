@@ -1,7 +1,7 @@
 """A distance that is only rounding is taken for one that counts.
 
 fails: diagnose/named
-shows: The distances are rounding
+shows: The distances are due to rounding
 points: 11
 """
 # %% grade_id="diagnose"

@@ -1,7 +1,7 @@
 """The epoch seeds torch's own generator: the order is right, and dropout draws the same on all ranks from then on.
 
 fails: epoch/once
-shows: torch's own generator stands somewhere else
+shows: torch's own generator has changed
 points: 12
 """
 # %% grade_id="epoch"

@@ -1,7 +1,7 @@
 """What is left over makes one more step, smaller than the others.
 
 fails: epoch/once, epoch/steps
-shows: what is left over of
+shows: so leave out the remainder of
 points: 11
 """
 # %% grade_id="epoch"

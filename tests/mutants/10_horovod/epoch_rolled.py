@@ -1,7 +1,7 @@
 """The order depends on the epoch, and is not mixed: the rows are only rolled.
 
 fails: epoch/once
-shows: do not come in the order torch.randperm(n
+shows: do not follow the order torch.randperm(n
 points: 12
 """
 # %% grade_id="epoch"

@@ -1,7 +1,7 @@
 """The mean is returned as a tensor.
 
 fails: finish/loss
-shows: a float is asked for: .item()
+shows: but it must return a float
 points: 12
 """
 # %% grade_id="finish"

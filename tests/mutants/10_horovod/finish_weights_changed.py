@@ -1,7 +1,7 @@
 """The weights are doubled before they are saved.
 
 fails: finish/file
-shows: It saves the model, and does not change it
+shows: save the given model without changing it
 points: 12
 runs: finish
 """

@@ -1,7 +1,7 @@
 """Each rank trains alone, and the weights are averaged at the end.
 
 fails: fit/four, fit/three
-shows: not the weights of one process
+shows: not the weights that a single process computes
 points: 10
 """
 # %% grade_id="fit"

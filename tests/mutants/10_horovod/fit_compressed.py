@@ -1,7 +1,7 @@
 """The gradients are compressed to float16.
 
 fails: fit/four, fit/three
-shows: right to a few digits only
+shows: right to only a few digits
 points: 10
 runs: fit
 """

@@ -1,7 +1,7 @@
 """Each rank's part of the mean is averaged over the ranks once more.
 
 fails: fit/four, fit/three
-shows: steps are 4 times too short
+shows: steps are too small by a factor of 4
 points: 10
 """
 # %% grade_id="fit"

@@ -1,7 +1,7 @@
 """The losses are added up, and never divided.
 
 fails: fit/four, fit/three
-shows: are added up and not divided
+shows: are added up but not divided
 points: 10
 """
 # %% grade_id="fit"

@@ -1,7 +1,7 @@
 """The rate is multiplied by the number of ranks, though the batch is that of one process.
 
 fails: fit/four, fit/three
-shows: The steps are 4 times too long. Was the rate multiplied by hvd.size()?
+shows: The steps are too large by a factor of 4. Was the rate multiplied by hvd.size(),
 points: 10
 """
 # %% grade_id="fit"

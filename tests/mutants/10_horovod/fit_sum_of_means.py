@@ -1,7 +1,7 @@
 """The gradients of the ranks' own means are added up.
 
 fails: fit/four, fit/three
-shows: steps about 4 times too long
+shows: steps are too large by a factor of about 4
 points: 10
 """
 # %% grade_id="fit"

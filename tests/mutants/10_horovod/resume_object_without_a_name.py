@@ -1,7 +1,7 @@
 """The checkpoint travels as one object, a dict on rank 0 and None elsewhere, without a name: they never meet.
 
 fails: resume/weights, resume/optimiser, resume/step
-shows: a dict on one rank and None on another wait forever
+shows: a dict on one rank and None on another
 points: 10
 """
 # %% grade_id="resume"

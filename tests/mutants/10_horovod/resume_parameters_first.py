@@ -1,7 +1,7 @@
 """The order of Horovod's examples: parameters first. The optimiser's broadcast then takes a step on the ranks that have no state.
 
 fails: resume/weights
-shows: Broadcast the parameters after it
+shows: broadcast the parameters after it
 points: 12
 """
 # %% grade_id="resume"

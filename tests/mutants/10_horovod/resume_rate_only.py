@@ -1,7 +1,7 @@
 """Momentum and weight decay stay the rank's own; only the learning rate and the momenta are broadcast.
 
 fails: resume/optimiser
-shows: all settings of the optimiser's groups go on
+shows: all settings of the optimiser's groups must continue
 points: 12
 runs: resume
 """

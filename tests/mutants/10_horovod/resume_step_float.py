@@ -1,7 +1,7 @@
 """The step comes out of a sum of floats: 7.0, with which `range` does not begin.
 
 fails: resume/step
-shows: resume returns the step as a whole number
+shows: resume must return the step as a whole number
 points: 12
 """
 # %% grade_id="resume"

@@ -1,7 +1,7 @@
 """Ranks 1 to 3 begin at step 0.
 
 fails: resume/step
-shows: The step is not rank 0's
+shows: The step differs from rank 0's
 points: 12
 """
 # %% grade_id="resume"

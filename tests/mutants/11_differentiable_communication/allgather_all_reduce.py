@@ -1,7 +1,7 @@
 """The right values by twice the bytes: all gradients are all-reduced, and each rank takes its row.
 
 fails: allgather/bytes
-shows: an all-to-all, or a reduce-scatter
+shows: use an all-to-all or a reduce-scatter
 points: 13
 """
 # %% grade_id="allgather"

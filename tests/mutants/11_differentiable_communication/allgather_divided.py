@@ -1,7 +1,7 @@
 """The N-fold gradient of a replicated loss is "corrected" by dividing.
 
 fails: allgather/sum
-shows: is no mistake to correct
+shows: nothing must be corrected
 points: 12
 """
 # %% grade_id="allgather"

@@ -1,7 +1,7 @@
 """The right values by p times the bytes: all gradients are gathered on all ranks.
 
 fails: allgather/bytes
-shows: Each rank needs only the gradients of its own piece
+shows: Each rank needs only the gradients of its piece
 points: 13
 """
 # %% grade_id="allgather"

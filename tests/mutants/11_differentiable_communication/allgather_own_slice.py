@@ -1,8 +1,8 @@
 """Each rank takes its own gradient of its own piece; nothing is sent.
 
 fails: allgather/sum, allgather/bytes
-shows: The others used the piece too
-shows: each has a gradient for each of the others
+shows: The other ranks used the piece too
+shows: Each rank has a gradient for each of the others
 points: 11
 """
 # %% grade_id="allgather"

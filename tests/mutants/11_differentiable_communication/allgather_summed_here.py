@@ -1,7 +1,7 @@
 """Each rank adds up its own gradients of all pieces.
 
 fails: allgather/sum, allgather/bytes
-shows: added up. gradients[r] belongs to rank r's piece
+shows: Since gradients[r] belongs to rank r's piece
 points: 11
 """
 # %% grade_id="allgather"

@@ -1,7 +1,7 @@
 """The right values by twice the bytes: an all-reduce, and the others throw the sum away.
 
 fails: broadcast/bytes
-shows: gives it to those who do not need it
+shows: also gives it to ranks that do not need it
 points: 13
 """
 # %% grade_id="broadcast"

@@ -1,7 +1,7 @@
 """The mean of the gradients in place of their sum.
 
 fails: broadcast/sum
-shows: too small: the mean
+shows: because it is the mean
 points: 13
 """
 # %% grade_id="broadcast"

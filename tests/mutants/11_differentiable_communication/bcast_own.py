@@ -2,7 +2,7 @@
 
 fails: broadcast/sum, broadcast/bytes
 shows: This is the root's own gradient
-shows: every rank but the root has a gradient that the root does not know
+shows: Every rank except the root has a gradient that the root does not know
 points: 12
 """
 # %% grade_id="broadcast"

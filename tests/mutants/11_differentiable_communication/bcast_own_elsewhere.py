@@ -1,7 +1,7 @@
 """The others return their own gradient, as if their x had been used.
 
 fails: broadcast/others
-shows: What it handed in was overwritten
+shows: what it handed in was overwritten by the broadcast
 points: 13
 """
 # %% grade_id="broadcast"

@@ -2,7 +2,7 @@
 
 fails: broadcast/sum, broadcast/others, broadcast/bytes
 shows: nor is torch.empty_like of it
-shows: to receive, make room with torch.empty(shape, dtype=...)
+shows: receive into torch.empty(shape, dtype=...)
 points: 11
 """
 # %% grade_id="broadcast"

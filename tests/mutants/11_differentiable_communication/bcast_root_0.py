@@ -2,7 +2,7 @@
 
 fails: broadcast/sum, broadcast/others
 shows: Is the sum made at ctx.root
-shows: though the root is
+shows: although the root is
 points: 12
 """
 # %% grade_id="broadcast"

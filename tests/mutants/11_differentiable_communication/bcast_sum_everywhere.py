@@ -1,7 +1,7 @@
 """Every rank returns the sum, also those whose x was overwritten.
 
 fails: broadcast/others, broadcast/bytes
-shows: so their gradient is zero
+shows: This rank returns the sum, although it is not the root
 points: 12
 """
 # %% grade_id="broadcast"

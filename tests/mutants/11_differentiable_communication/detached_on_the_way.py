@@ -1,7 +1,7 @@
 """The ranks on the way detach what they receive: no gradient goes back from them.
 
 fails: connect/round-trip
-shows: nothing came back to rank 0's send. On ranks 1-3, backward does not lead
+shows: nothing returned to rank 0's send. On ranks 1-3, backward does not lead
 points: 13
 """
 # %% grade_id="connect"

@@ -1,7 +1,7 @@
 """The gradient is received into a float32 tensor.
 
 fails: messages/gradients, messages/bytes, messages/order
-shows: Make room with dtype=ctx.dtype
+shows: make room with dtype=ctx.dtype
 points: 10
 """
 # %% grade_id="messages"

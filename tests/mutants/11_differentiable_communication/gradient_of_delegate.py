@@ -2,7 +2,7 @@
 
 fails: messages/gradients, messages/bytes, messages/order
 shows: HANG
-shows: Every gradient that one rank sends, another must receive
+shows: For every gradient that one rank sends, another must receive
 shows: which never received it
 points: 10
 """

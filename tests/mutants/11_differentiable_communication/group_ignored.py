@@ -1,7 +1,7 @@
 """The group is left out in backward: ranks are counted in the world.
 
 fails: messages/gradients, messages/bytes
-shows: is the group handed to every call
+shows: is the group passed to every call
 points: 11
 """
 # %% grade_id="messages"

@@ -1,7 +1,6 @@
 """The works are not waited for.
 
 fails: ring/values, ring/rehearsal
-shows: Has the work been waited for?
 shows: call wait() on each work
 points: 12
 runs: ring

@@ -1,7 +1,7 @@
 """What comes is received into x, which is still to be sent.
 
 fails: ring/values
-shows: x itself is no longer what it was
+shows: x itself has changed
 points: 13
 runs: ring
 """

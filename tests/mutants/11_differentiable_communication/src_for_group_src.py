@@ -1,7 +1,7 @@
 """`src=` names a rank of the world, where the peer is counted in the group.
 
 fails: messages/gradients, messages/bytes
-shows: Ranks are counted in the group here
+shows: counted in the group here
 points: 11
 runs: messages
 """

@@ -17,7 +17,7 @@ OWN = [[1.0, 2.0], [3.0, 5.0], [4.0, 9.0]]
 
 
 @pytest.mark.parametrize("got, says", [
-    ([8.0, 16.0], None), (None, "returned None for x"), ([1.0, 2.0], "the root's own gradient"), ([8 / 3, 16 / 3], "the mean"),
+    ([8.0, 16.0], None), (None, "returned None for x instead of the sum"), ([1.0, 2.0], "the root's own gradient"), ([8 / 3, 16 / 3], "because it is the mean"),
     ([4.0, 9.0], "Gathering is not enough"), ([0.0, 0.0], "always at rank 0"), ([8.0, 17.0], "The values are wrong"),
     ([7.0, 7.0], "in the order of memory"), ([8.00001, 16.0], "about 7 digits")])
 def test_a_wrong_gradient_at_the_root_is_named(got, says):
@@ -27,22 +27,22 @@ def test_a_wrong_gradient_at_the_root_is_named(got, says):
 
 def test_a_right_sum_that_was_written_into_the_callers_gradient_is_told():
     case = {"own": OWN, "me": 0, "root": 0, "got": [8.0, 16.0], "spoiled": 1.0}
-    assert "Reduce a copy" in verdicts.broadcast_problem(0, case)["mistake"]
+    assert "reduce a copy" in verdicts.broadcast_problem(0, case)["mistake"]
     assert "writes wrong numbers" in verdicts.broadcast_problem(0, {**case, "got": [1.0, 2.0]})["mistake"]
     assert "and so does zero_()" in verdicts.elsewhere_problem(1, {**case, "me": 1, "got": None})["mistake"]
 
 
 @pytest.mark.parametrize("me, got, says", [
-    (1, None, None), (1, [0.0, 0.0], None), (1, [8.0, 16.0], "Every rank returns the sum"), (0, [8.0, 16.0], "though the root is 2"),
-    (1, [3.0, 5.0], "of its own"), (1, [3.0, 0.0], "is not zero")])
+    (1, None, None), (1, [0.0, 0.0], None), (1, [8.0, 16.0], "This rank returns the sum"), (0, [8.0, 16.0], "although the root is 2"),
+    (1, [3.0, 5.0], "returns its own gradient"), (1, [3.0, 0.0], "is not zero")])
 def test_what_is_not_the_roots_has_no_gradient(me, got, says):
     problem = verdicts.elsewhere_problem(me, {"own": OWN, "me": me, "root": 2, "got": got, "size": 2, "spoiled": 0.0})
     assert problem is None if says is None else says in problem["mistake"]
 
 
 @pytest.mark.parametrize("got, says", [
-    ([9.0], None), (None, "no gradient"), ([3.0], "itself has for its own piece"), ([4.5], "no mistake to correct"), ([10.0], "added up"),
-    ([6.0], "single rank"), ([8.0], "of another rank's piece"), ([4.0], "in the article's table"), ([1.0], "The values are wrong")])
+    ([9.0], None), (None, "no gradient"), ([3.0], "itself has for its own piece"), ([4.5], "nothing must be corrected"), ([10.0], "added up"),
+    ([6.0], "single rank"), ([8.0], "of a different rank's piece"), ([4.0], "in the article's table"), ([1.0], "The values are wrong")])
 def test_a_wrong_gradient_of_a_piece_is_named(got, says):
     own = [[[3.0], [7.0]], [[6.0], [1.0]]]  # own[r][j]: what rank r has for piece j
     problem = verdicts.allgather_problem(0, {"own": own, "me": 0, "got": got, "spoiled": 0.0, "by memory": [2.0]})

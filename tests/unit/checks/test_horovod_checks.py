@@ -66,14 +66,14 @@ def epoch(*ranks, second=None, again=None, n=7, rates=(0.2, 0.2), order=range(7)
 
 @pytest.mark.parametrize("case, once, steps", [
     (epoch([0, 1, 2], [3, 4, 5]), None, None),
-    (epoch([0, 1, 2], [2, 4, 5]), "come twice", None),
+    (epoch([0, 1, 2], [2, 4, 5]), "more than once", None),
     (epoch([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]), "goes through all", "too many"),
-    (epoch([0, 1], [3, 4]), "Another number", "too few"),
-    (epoch([0, 1, 2, 3], [4, 5, 6]), "Another number", "waits for ever"),
+    (epoch([0, 1], [3, 4]), "rows must be taken", "too few"),
+    (epoch([0, 1, 2, 3], [4, 5, 6]), "rows must be taken", "waits forever"),
     (epoch([0, 1, 7], [3, 4, 5]), "not among the 7", None),
     (epoch([0, 1, 2], [3, 4, 5], second=[[[0], [1], [2]], [[3], [4], [5]]]), "same in every epoch", None),
-    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "in two orders", None),
-    (epoch([0, 1, 2], [3, 4, 5], order=[1, 0, 2, 3, 4, 5, 6]), "do not come in the order", None),
+    (epoch([0, 1, 2], [3, 4, 5], again=[[[1], [0], [2]], [[3], [4], [5]]]), "two different orders", None),
+    (epoch([0, 1, 2], [3, 4, 5], order=[1, 0, 2, 3, 4, 5, 6]), "do not follow the order", None),
     (epoch([3, 1, 2], [0, 4, 5], order=[3, 0, 1, 4, 2, 5, 6]), None, None),
     (epoch([0, 1, 2], [3, 4, 5], reseeded=True), "own generator", None)])
 def test_a_wrong_epoch_is_named(case, once, steps):
@@ -109,8 +109,8 @@ def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
 
 
 @pytest.mark.parametrize("answers, says", [
-    (end(0), None), (end(), "Nobody"), (end(0, 1, 2), "All ranks"), (end(0, 2), "once on every node"), (end(1), "Another rank"),
-    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "does not change it"), (end(0, weights=(1.0, 2.0)), "must hold")])
+    (end(0), None), (end(), "No rank"), (end(0, 1, 2), "All ranks"), (end(0, 2), "once on every node"), (end(1), "other than 0"),
+    (end(0, loss=1.0), "rank 0's own loss"), (end(0, loss=6.0), "not the mean"), (end(0, weights=(2.0,)), "without changing it"), (end(0, weights=(1.0, 2.0)), "must hold")])
 def test_a_wrong_file_is_named(answers, says):
     problem = verdicts.file_problem(answers)
     assert problem is None if says is None else says in problem["mistake"]

@@ -196,7 +196,7 @@ RIGHT = [[0, 0, 3, 0], [0, 3, 4, 1], [1, 0, 6, 1]]
 
 
 @pytest.mark.parametrize("pieces, text", [
-    (RIGHT, None), (None, "returns a list of pieces"), (RIGHT[:2], "6 rows of variable 1 are on no server"), (RIGHT + [[0, 0, 1, 1]], "on two servers"),
+    (RIGHT, None), (None, "must return a list of pieces"), (RIGHT[:2], "6 rows of variable 1 are on no server"), (RIGHT + [[0, 0, 1, 1]], "in two pieces"),
     (RIGHT + [[1, 5, 7, 0]], "lies outside"), (RIGHT + [[1, 0, 1, 2]], "0 to 1"), (RIGHT + [[7, 0, 1, 0]], "lies outside")])
 def test_every_row_is_kept_once(pieces, text):
     case, right = placement(pieces), placement(RIGHT)
@@ -206,9 +206,9 @@ def test_every_row_is_kept_once(pieces, text):
 
 
 @pytest.mark.parametrize("pieces, link, text", [
-    (RIGHT, 720, None), (RIGHT, 719, "a row too many"), (RIGHT, 360, "were 4 counted"), ([[0, 0, 4, 0], [1, 0, 6, 1]], 900, "dealt like cards"), ([[0, 0, 4, 1], [1, 0, 6, 0]], 900, "must be cut"),
-    ([[0, 0, 2, 0], [0, 2, 4, 1], [1, 0, 3, 0], [1, 3, 6, 1]], 500, "equal parts"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 900, "below 900"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 300, "counted as one"),
-    ([], 900, "not all rows are"), (None, 900, "not all rows are")])
+    (RIGHT, 720, None), (RIGHT, 719, "a row too many"), (RIGHT, 360, "were 4 counted"), ([[0, 0, 4, 0], [1, 0, 6, 1]], 900, "assigned in turn"), ([[0, 0, 4, 1], [1, 0, 6, 0]], 900, "must be cut"),
+    ([[0, 0, 2, 0], [0, 2, 4, 1], [1, 0, 3, 0], [1, 3, 6, 1]], 500, "equal parts"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 900, "no more than 900"), ([[0, 0, 4, 0], [1, 0, 6, 0]], 300, "counted as one"),
+    ([], 900, "some rows are on no server"), (None, 900, "some rows are on no server")])
 def test_bytes_of_a_link(pieces, link, text):
     case, right = placement(pieces, link=link), placement(RIGHT, link=link)
     problem = verdicts.limit_problem(case)
@@ -220,7 +220,7 @@ def test_bytes_of_a_link(pieces, link, text):
 def test_neighbours_belong_together():
     assert verdicts.pieces_problem(placement(RIGHT)) is None
     case = placement([[0, 0, 1, 0], [0, 1, 4, 0], [1, 0, 6, 1]])
-    assert "message of its own" in verdicts.pieces_problem(case)["mistake"] and verdicts.pieces_evidence(case) != verdicts.pieces_evidence(placement(RIGHT))
+    assert "separate message" in verdicts.pieces_problem(case)["mistake"] and verdicts.pieces_evidence(case) != verdicts.pieces_evidence(placement(RIGHT))
     assert verdicts.pieces_problem(placement(None))["mistake"] == MISTAKES["no pieces"]
 
 
@@ -289,7 +289,7 @@ def test_an_answer_is_blamed_only_for_what_is_its_own(world, cell, update, answe
 
 @pytest.mark.parametrize("changed, places, weights", [
     ({}, None, None), ({"where": ""}, "Return the tf.Variable", None), ({"where": "/job:chief/device:CPU:0", "on a server": False}, "inside strategy.scope()", None),
-    ({"scheduled": 3}, "Of 8 gradients 3", None), ({"looks": "one by one"}, None, "after each gradient"), ({"looks": "other"}, None, "only return gradients")])
+    ({"scheduled": 3}, "Of 8 gradients, 3", None), ({"looks": "one by one"}, None, "after each gradient"), ({"looks": "other"}, None, "only return gradients")])
 def test_a_wrong_training_on_tensorflows_servers_is_named(changed, places, weights):
     case = {"where": "/job:ps/device:CPU:0", "on a server": True, "scheduled": 8, "wanted": 8, "looks": None, "got": [1.0], "right": [2.0], **changed}
     for problem, says in ((verdicts.places_problem(case), places), (verdicts.strategy_problem(case), weights)):
@@ -313,4 +313,4 @@ def test_an_endless_loop_is_told_as_one():
     from manyhands.checks.on_ranks import RankReport
 
     fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 4", culprits=[])
-    assert "where no number of servers is enough, the answer is None" in RankReport("servers", None, CRITERIA, MISTAKES)._of_fault(fault, None)
+    assert "if no number of servers is enough, the answer is None" in RankReport("servers", None, CRITERIA, MISTAKES)._of_fault(fault, None)

@@ -31,7 +31,7 @@ def test_wrong_versions_and_staleness_are_named():
     for name, wrong in verdicts._wrong_versions(log).items():
         if wrong != right:
             assert verdicts.versions_problem(log, verdicts.array(wrong))["mistake"] in MISTAKES.values(), name
-    assert "One number for each push" in verdicts.versions_problem(log, verdicts.array([0]))["mistake"]
+    assert "one number for each push" in verdicts.versions_problem(log, verdicts.array([0]))["mistake"]
     assert verdicts.staleness_problem(log, verdicts.array([0, 1, 0, 0])) is None
     assert "sign" in verdicts.staleness_problem(log, verdicts.array([0, -1, 0, 0]))["mistake"]
     assert verdicts.two_lists(None)[0].size == 0 and verdicts.two_lists(([1], "no"))[1].size == 0
@@ -52,14 +52,14 @@ def test_a_wrong_replay_is_seen(seed):
 
 
 @pytest.mark.parametrize("got, says", [(stable_rate(3) / 5, None), (2 / 5, "without delay"), (stable_rate(3) * 5, "divide it"), (np.pi / 7 / 5, "angle"),
-                                       (stable_rate(4) / 5, "bound for delay 3 + 1"), (0.01, "Too small"), (float("nan"), "positive number")])
+                                       (stable_rate(4) / 5, "bound for delay 3 + 1"), (0.01, "too small"), (float("nan"), "positive number")])
 def test_a_wrong_rate_is_named(got, says):
     problem = verdicts.rate_problem([5.0], [3], got)
     assert problem is None if says is None else says in problem["mistake"]
 
 
 @pytest.mark.parametrize("got, says", [(stable_rate(9) / 8, None), (2 / 20, "right for the largest curvature, 20"), (stable_rate(15) / 0.2, "right for the longest delay"),
-                                       (stable_rate(15) / 20, "no direction has both"), (stable_rate(3) / 2, "Too large: at delay 9"), (stable_rate(5) / 20, "mean of the delays")])
+                                       (stable_rate(15) / 20, "no direction has both"), (stable_rate(3) / 2, "too large, because the weights grow with it at delay 9"), (stable_rate(5) / 20, "mean of the delays")])
 def test_a_wrong_choice_of_the_direction_is_named(got, says):
     problem = verdicts.rate_problem([20.0, 8.0, 0.2], [0, 9, 6 if says == "mean of the delays" else 15], got)
     assert problem is None if says is None else says in problem["mistake"]
@@ -97,17 +97,17 @@ def test_the_barrier_of_a_learner_is_not_asked_after_a_leave_unless_that_is_test
     team = cases.Team(0, [[1, 1, 1], [2, 2], [2, 2, 2]], [])
     assert _asked(Deaf, team, leaving=False)["first"] is None
     problem = verdicts.barrier_problem(_asked(Deaf, team, leaving=True))
-    assert "have left before: their clocks must not count any more" in problem["mistake"] and "{" not in problem["mistake"]
+    assert "The clocks of workers that have left (1 so far) must no longer count" in problem["mistake"] and "{" not in problem["mistake"]
 
 
-@pytest.mark.parametrize("got, says", [(None, "must return a list"), ([1, 1], "twice"), ([0], "one too many"), ([2], "does not wait"), ([7], "has left"), ([], "look at *all*"), ([3], "may not begin")])
+@pytest.mark.parametrize("got, says", [(None, "must return a list"), ([1, 1], "twice"), ([0], "one too many"), ([2], "is not waiting"), ([7], "has left"), ([], "look at *all*"), ([3], "may not begin")])
 def test_a_wrong_answer_of_a_barrier_is_named(got, says):
     first = {"call": "done(4)", "bound": 1, "clocks": {0: 3, 1: 2, 2: 1, 3: 6, 4: 2}, "waiting": [0, 1, 3], "left": 0, "expected": [1], "got": got}
     assert says in verdicts.barrier_problem({"first": first})["mistake"]
 
 
 @pytest.mark.parametrize("call, bound, expected, got, says", [
-    ("done(0)", 1, [0], [], "not less than"), ("done(0)", 3, [0], [], "Whom do you compare"), ("leave(2)", 1, [0], [], "must not count"), ("done(1)", 1, [0, 1], [1, 0], "ascending")])
+    ("done(0)", 1, [0], [], "not less than"), ("done(0)", 3, [0], [], "With which worker do you compare"), ("leave(2)", 1, [0], [], "must no longer count"), ("done(1)", 1, [0, 1], [1, 0], "ascending")])
 def test_who_is_held_back_is_told_why(call, bound, expected, got, says):
     first = {"call": call, "bound": bound, "clocks": {0: 3, 1: 2}, "waiting": [0, 1], "left": 0, "expected": expected, "got": got}
     problem = verdicts.barrier_problem({"first": first})
@@ -177,7 +177,7 @@ def test_what_the_package_has_is_closed_while_a_learner_is_asked():
         Asked(type("Mine", (Barrier,), {}), 2, 0, True)
 
 
-@pytest.mark.parametrize("off, says", [(0.008, None), (0.02, "10,000 are not"), (0.2, "Not the expected")])
+@pytest.mark.parametrize("off, says", [(0.008, None), (0.02, "10,000 are not"), (0.2, "not the expected")])
 def test_few_draws_are_named(off, says):
     times_s = [1.0, 1.1, 1.3, 4.0] * 5
     problem = verdicts.step_problem(4, 2, times_s, (1 + off) * cases.step_s(4, 2, times_s))

@@ -1,7 +1,7 @@
-"""Checks of unit 11, differentiable communication: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Check unit 11, differentiable communication, by asking the ranks from the notebook's kernel and judging the answers.
 
-The experiments run on the ranks (`ranks`); a hang ends after a few seconds, becomes a FAIL line, and the cluster heals.
-"""
+The experiments run on the ranks (`ranks`). A hang ends after a few seconds and becomes a FAIL line, and the cluster
+heals. """
 
 from functools import partial
 
@@ -20,12 +20,13 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def _cases(answers):
-    """All cases of all ranks, as (rank, case)."""
+    """Return all cases of all ranks, as (rank, case)."""
     return [(rank, case) for rank, cases in enumerate(answers) for case in cases]
 
 
 def messages(cluster, send, recv):
-    """Check the autograd functions `send` and `recv`: gradients, in any order, and nothing sent twice."""
+    """Check the autograd functions `send` and `recv` for their gradients, in any order, and that nothing is sent
+    twice."""
     with check("messages", cluster) as report:
         with report.part("gradients", "bytes"):
             cases = _cases(report.on_ranks("differentiable_communication.ranks", "round_trips", send, recv, seed(), remark="hang"))
@@ -38,7 +39,8 @@ def messages(cluster, send, recv):
 
 
 def broadcast(cluster, function):
-    """Check the autograd function `function(x, root, group)`: a sum at the root, zero elsewhere, and no more bytes than that takes."""
+    """Check that the autograd function `function(x, root, group)` gives a sum at the root and zero elsewhere, and moves
+    no more bytes than that takes."""
     with check("broadcast", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "broadcast", function, seed(), remark="group"))
         at_root = [(rank, case) for rank, case in cases if case["me"] == case["root"]]
@@ -52,7 +54,8 @@ def broadcast(cluster, function):
 
 
 def allgather(cluster, function):
-    """Check the autograd function `function(x, group)`: each rank's own gradients from all ranks, summed, and no more bytes than that."""
+    """Check that the autograd function `function(x, group)` gives each rank the sum of all ranks' gradients of its
+    piece, and moves no more bytes than that takes."""
     with check("allgather", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "allgather", function, seed(), remark="group"))
         problems = (verdicts.allgather_problem(rank, case) for rank, case in cases)
@@ -67,7 +70,8 @@ def _judge_bytes(report, cases, messages_of, mistake):
 
 
 def connect(cluster, round_trip, fan_out):
-    """Check `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)`: one backward on each rank reaches everything."""
+    """Check that with `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)` one backward on each rank
+    reaches everything."""
     with check("connect", cluster) as report:
         for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
             with report.part(part):
@@ -79,7 +83,8 @@ def connect(cluster, round_trip, fan_out):
 
 
 def ring(cluster, function):
-    """Check `function(x, group)`: a ring of one message for each rank, in which a rehearsal for GPUs finds nothing."""
+    """Check that `function(x, group)` is a ring of one message for each rank, in which a rehearsal for GPUs finds
+    nothing."""
     with check("ring", cluster) as report:
         cases = _cases(report.on_ranks("differentiable_communication.ranks", "ring", function, seed(), remark="ring hang"))
         problems = (verdicts.shift_problem(rank, case) for rank, case in cases)

@@ -1,8 +1,8 @@
-"""The half of unit 11's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+"""Run unit 11's experiments with the learner's functions on the ranks, and return plain numbers.
 
-Each public function is one experiment. All ranks run it at once; shapes and numbers are drawn from the seed, alike on all ranks,
-so that each rank can also work out alone what one process would get. Everything is float64.
-"""
+Each public function is one experiment. All ranks run it simultaneously, and shapes and numbers are drawn from the seed
+in the same way on all ranks, so that each rank can also compute alone what a single process would get. Everything is
+float64. """
 
 import random
 
@@ -22,12 +22,13 @@ from manyhands.checks.rank_tools import (
 
 
 def draw(seed, *shape, where="cpu"):
-    """Numbers between -1 and 1, the same on all ranks."""
+    """Draw numbers between -1 and 1, the same on all ranks."""
     return (torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 2 - 1).to(where)
 
 
 def message_groups():
-    """As `make_groups`; where the world is NCCL's, which has no tags, groups of gloo's, for tensors on the CPU."""
+    """Make groups as `make_groups` does. If the world uses NCCL, which has no tags, make gloo groups for tensors on the
+    CPU."""
     if dist.get_backend() == "gloo":
         return make_groups()
     groups = [(members, short_lived(dist.new_group(members, backend="gloo"))) for members in GROUPS]
@@ -35,7 +36,7 @@ def message_groups():
 
 
 def matrix_shape(seed):
-    """Two different sizes, so that a transposed gradient is not contiguous."""
+    """Draw two different sizes, so that a transposed gradient is not contiguous."""
     chooser = random.Random(seed)
     rows = chooser.randint(2, 9)
     return rows, rows + chooser.randint(1, 5)
@@ -50,7 +51,7 @@ def gradient_of(tensor):
 
 
 def counted(backward):
-    """Run it under the ledger; the numbers (of 8 bytes) that this rank has sent."""
+    """Run `backward` under the ledger, and return how many numbers (of 8 bytes) this rank has sent."""
     from manyhands.ledger import Ledger
 
     with Ledger() as ledger:
@@ -62,14 +63,16 @@ def counted(backward):
 # ------------------------------------------------------------------ 1: send and recv
 
 def functions_of(*names):
-    """The learner's, with nothing posted: what an attempt before this one has posted and not settled, nobody receives any more."""
+    """Return the learner's functions, with nothing posted, because no rank receives any more what an earlier attempt
+    has posted and not settled."""
     learners("posted").clear()
     return [learners(name) for name in names]
 
 
 @fresh_world()
 def round_trips(send_name, recv_name, seed):
-    """The group's rank 0 sends a matrix to each other rank and gets it back, multiplied; each pair of calls is joined by its delegate."""
+    """Let the group's rank 0 send a matrix to each other rank and get it back, multiplied. Each pair of calls is joined
+    by its delegate."""
     (Send, Recv), results = functions_of(send_name, recv_name), []
     world, *smaller = message_groups()
     for members, group in (world, *smaller[::-1]):  # first the group in which a rank of the world that is named by mistake is no member, so that nobody waits for it
@@ -90,7 +93,7 @@ def round_trips(send_name, recv_name, seed):
         sent = counted(loss.backward)
         alone = [weights[r].T * factors[r] for r in range(1, p)]
         serial = sum(alone) if me == 0 else weights[me].T * x
-        ones = sum(factors[1:]) if me == 0 else x  # what it is more where each gradient that comes is 1 too large
+        ones = sum(factors[1:]) if me == 0 else x  # by how much it is larger if each gradient that arrives is 1 too large
         results.append({"members": members, "got": gradient_of(mine), "serial": numbers(serial), "sent": sent,
                         "right": x.numel() * (p - 1 if me == 0 else 1), "parts": [numbers(part) for part in alone], "with the delegate's": numbers(serial + ones)})
     return results
@@ -98,7 +101,8 @@ def round_trips(send_name, recv_name, seed):
 
 @fresh_world()
 def other_order(send_name, recv_name, seed):
-    """Two messages from rank 0 to 1 and from rank 3 to 2; the two sides run their backward passes in opposite orders."""
+    """Send two messages from rank 0 to 1 and two from rank 3 to 2. The two sides run their backward passes in opposite
+    orders."""
     (Send, Recv), rank = functions_of(send_name, recv_name), dist.get_rank()
     group = message_groups()[0][1]  # of all ranks
     tags, shape = random.Random(seed).sample(range(1, 50), 2), matrix_shape(seed)
@@ -126,11 +130,11 @@ def other_order(send_name, recv_name, seed):
 
 @fresh_world()
 def broadcast(name, seed):
-    """Every root of every group: the gradients of a weighted sum of what came, with other weights on each rank.
+    """Broadcast from every root of every group, and return the gradients of a weighted sum of what arrived, with
+    different weights on each rank.
 
-    The gradient that backward is given is kept here, and must not have changed: transposed on some ranks and contiguous on the others, or one number that is
-    expanded, as that of a plain sum is.
-    """
+    The gradient that backward is given is kept here, and must not change. It is transposed on some ranks and contiguous
+    on the others, or one number that is expanded, as the gradient of a plain sum is. """
     Bcast, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
@@ -148,7 +152,8 @@ LAYOUTS = ("transposed", "contiguous")
 
 
 def gradient_as(layout, seed, shape):
-    """A drawn gradient of this shape: "contiguous", "transposed" in memory, or one number "expanded", behind which there is room for all."""
+    """Draw a gradient of this shape that is "contiguous", "transposed" in memory, or one number "expanded", behind
+    which there is room for all."""
     drawn = draw(seed, *reversed(shape), where=device())
     if layout == "expanded":
         return drawn.as_strided(shape, (0, 0))
@@ -156,7 +161,7 @@ def gradient_as(layout, seed, shape):
 
 
 def added_in_memory(gradients, me):
-    """The sum as it looks in this rank's gradient where the numbers are added up as they lie in memory."""
+    """Return the sum as it looks in this rank's gradient if the numbers are added up in the order of memory."""
     rows, columns = gradients[me].shape
     lying = [gradient.T.flatten() if gradient.stride()[0] == 1 else gradient.flatten() for gradient in gradients]
     return numbers(sum(lying).view(columns, rows).T if gradients[me].stride()[0] == 1 else sum(lying))
@@ -164,8 +169,8 @@ def added_in_memory(gradients, me):
 
 @fresh_world()
 def allgather(name, seed):
-    """On each group: a weighted sum of all pieces, with other weights for each piece on each rank, of which one is not used; then gradients that the caller keeps:
-    of both layouts, and one for several pieces."""
+    """Run in each group a weighted sum of all pieces, with different weights for each piece on each rank, of which one
+    is not used. Then use gradients that the caller keeps, of both layouts, and one gradient for several pieces."""
     Allgather, results = learners(name), []
     for members, group in make_groups():
         me, p, shape = dist.get_rank(group), len(members), matrix_shape(seed)
@@ -188,7 +193,8 @@ def allgather(name, seed):
 
 
 def _gradients_of_pieces(kind, seed, rank, p, shape):
-    """A gradient for each piece: drawn; or the first one in one layout, and another one, in the other, for all others; or one expanded number for all."""
+    """Return a gradient for each piece, which is drawn for each piece, or the first one in one layout and a second one
+    in the other layout for all others, or one expanded number for all."""
     if kind == "one for all":
         return [gradient_as("expanded", seed, shape)] * p
     if kind == "of a loss":
@@ -200,16 +206,17 @@ def _gradients_of_pieces(kind, seed, rank, p, shape):
 # ------------------------------------------------------------------ 4: connect the graph
 
 def connect(part, name, seed):
-    """The learner's function on communicators of 4, 3 and 2 ranks, and the gradients of this rank's layers against one process."""
+    """Run the learner's function on communicators of 4, 3 and 2 ranks, and compare the gradients of this rank's layers
+    with a single process."""
     from manyhands import comm
 
     program, function, results = {"round-trip": _round_trip, "fan-out": _fan_out}[part], learners(name), []
-    world = comm.create_communicator(timeout_s=2)  # a new one: what went wrong before is not heard here
+    world = comm.create_communicator(timeout_s=2)  # a new one, in which earlier errors are not reported
     parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
     for members, c in parts:
         mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
-        dist.barrier()  # of torch: after an error the ranks are not in step
-        late = _attempt(c.barrier) if mine else None  # an error may only be heard of in the next call
+        dist.barrier()  # of torch, because after an error the ranks are not in step
+        late = _attempt(c.barrier) if mine else None  # an error may be reported only in the next call
         mine = [{**one, **(late or {})} for one in mine]
         results += mine
         failed = torch.tensor([float(any("error" in one or None in one["got"].values() for one in mine))], device=device())
@@ -230,7 +237,7 @@ def _attempt(program):
 
 
 def _layers(p, seed):
-    """A layer for each rank and one more, the same for all; and an input."""
+    """Make a layer for each rank and one more, the same on all ranks, and an input."""
     torch.manual_seed(seed)
     return [torch.nn.Linear(3, 3, dtype=torch.float64).to(device()) for _ in range(p + 1)], draw(seed, 4, 3, where=device())
 
@@ -261,7 +268,7 @@ def _round_trip(c, function, seed):
 
 
 def _leads_to(tensor, name):
-    """Whether backward from a tensor comes to a step of this name."""
+    """Return whether backward from a tensor reaches a step of this name."""
     todo, seen = [getattr(tensor, "grad_fn", None)], set()
     while todo:
         step = todo.pop()
@@ -295,7 +302,8 @@ def _fan_out(c, function, seed):
 
 @fresh_world()
 def ring(name, seed):
-    """On each group: what the learner's ring brings to this rank, and the trace of what it asks of torch.distributed."""
+    """Return for each group what the learner's ring brings to this rank, and the trace of what it asks of
+    torch.distributed."""
     from manyhands.rehearsal.trace import dump
     from manyhands.rehearsal.trace_recorder import Recorder
 

@@ -1,4 +1,5 @@
-"""How the checks of unit 11 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+"""Judge what the ranks have reported in unit 11's checks, with the right answers and the mistake that a wrong one looks
+like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
@@ -11,7 +12,7 @@ ATOL = 1e-9
 
 
 def far(a, b):
-    """Whether two lists of numbers differ by more than the tolerance, in length or in a value."""
+    """Return whether two lists of numbers differ by more than the tolerance, in length or in a value."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
@@ -62,7 +63,7 @@ def order_problem(rank, case):
 # ------------------------------------------------------------------ 2 and 3: broadcast and allgather
 
 def grouped(cases):
-    """The cases of one group, root and kind together, as lists of (rank, case)."""
+    """Collect the cases of each group, root and kind, as lists of (rank, case)."""
     groups = {}
     for rank, case in cases:
         groups.setdefault((*case["members"], case.get("root"), case.get("kind")), []).append((rank, case))
@@ -70,12 +71,12 @@ def grouped(cases):
 
 
 def total(group):
-    """The numbers that all ranks of a group have sent."""
+    """Return how many numbers all ranks of a group have sent."""
     return sum(case["sent"] for _, case in group)
 
 
 def total_problem(group, pieces, what):
-    """`pieces`: how many times the size of one gradient is right, over all ranks."""
+    """Judge the numbers that a group has sent. `pieces` times the size of one gradient is right, over all ranks."""
     p, size = len(group), group[0][1]["size"]
     right, sent = pieces * size, total(group)
     if abs(sent - right) < 0.5:
@@ -153,7 +154,7 @@ def allgather_problem(rank, case):
 # ------------------------------------------------------------------ 4: connect
 
 def connect_problem(rank, case, cut=()):
-    """`cut`: the ranks of the case's group on which backward does not lead to the recv."""
+    """Judge one case. `cut` are the ranks of the case's group on which backward does not lead to the recv."""
     if "error" in case:
         delegate = any(text in case["error"] for text in ("whose result is not part of any graph", "the result was dropped"))
         return {"rank": rank, "got": case["error"], "mistake": MISTAKES["lost gradient" if delegate else "communication error"]}
@@ -173,7 +174,7 @@ def connect_problem(rank, case, cut=()):
 
 
 def cut_on(cases):
-    """{members: ranks, other than the first, on which backward does not lead to the recv}."""
+    """Return {members: ranks, except the first, on which backward does not lead to the recv}."""
     found = {}
     for rank, case in cases:
         if case["me"] and case.get("leads") is False:
@@ -182,7 +183,8 @@ def cut_on(cases):
 
 
 def most_telling(problem):
-    """The unconnected graph first, and last the errors that follow from another rank's."""
+    """Return a sorting key that puts the unconnected graph first, and last the errors that follow from a different
+    rank's error."""
     return (problem["mistake"] != MISTAKES["lost gradient"]) + (problem["mistake"] == MISTAKES["communication error"])
 
 
@@ -210,7 +212,7 @@ def _traces(group):
 
 
 def moved_by_nccl(group):
-    """The messages that NCCL would end, as [from, to, numbers, ...] in order of the senders."""
+    """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the senders."""
     from manyhands.rehearsal import Replay
 
     moved = []
@@ -223,7 +225,7 @@ def moved_by_nccl(group):
 
 
 def found_for_nccl(group):
-    """How many things a rehearsal finds."""
+    """Return how many things a rehearsal finds."""
     from manyhands.rehearsal import judge
 
     return len(judge(_traces(group)))

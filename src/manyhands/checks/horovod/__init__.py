@@ -1,7 +1,7 @@
-"""Checks of unit 10, Horovod: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Check unit 10, Horovod, by asking the ranks from the notebook's kernel and judging the answers.
 
-The experiments run on the ranks (`ranks`), in a world of all ranks and in one of three; a hang becomes FAIL lines, and the cluster heals.
-"""
+The experiments run on the ranks (`ranks`), in a world of all ranks and in one of three. A hang becomes FAIL lines, and
+the cluster heals. """
 
 import random
 from functools import partial
@@ -13,12 +13,12 @@ from manyhands.checks.on_ranks import LIMIT_S, RankReport, _on_rank
 
 __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
-PATIENCE_S = 6  # Horovod's messages wait for the next look of its own threads, on every rank: on a busy machine that takes a while
+PATIENCE_S = 6  # Horovod's own threads look for messages only now and then, on every rank, which is slow on a busy machine
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
 
 
 def _world(cluster, size=None):
-    """Bring Horovod to the ranks below `size` (None: to all), if it is not there already."""
+    """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there already."""
     for step in ("leave", "enter"):
         there = [answer["value"] for answer in cluster.run(_on_rank, "horovod.ranks", step, size, patience_s=PATIENCE_S, limit_s=LIMIT_S)]
         if step == "leave" and all(there[:size]):
@@ -26,7 +26,7 @@ def _world(cluster, size=None):
 
 
 def _in_both_worlds(report, experiment, function):
-    """The answers of the members, from a world of all ranks and from one of three."""
+    """Return the answers of the members, from a world of all ranks and from one of three."""
     found = []
     try:
         for size in (None, 3):
@@ -39,7 +39,7 @@ def _in_both_worlds(report, experiment, function):
 
 
 def diagnose(cluster, function):
-    """Check `function(symptoms)`: the missing edit of real trainings, named from their numbers."""
+    """Check that `function(symptoms)` names the missing edit of real training runs from their numbers."""
     draw = random.Random(seed())
     missing = list(verdicts.ANSWERS)
     draw.shuffle(missing)
@@ -52,7 +52,8 @@ def diagnose(cluster, function):
 
 
 def resume(cluster, function):
-    """Check `function(model, optimiser, path)`: weights, buffers, momenta, rate and step of a checkpoint that rank 0 alone has."""
+    """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta, rate and step of a
+    checkpoint that only rank 0 has."""
     with check("resume", cluster) as report:
         _world(cluster)
         cases = list(enumerate(report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")))
@@ -62,7 +63,8 @@ def resume(cluster, function):
 
 
 def fit(cluster, function):
-    """Check `function(model, x, y, rate, steps)`: the weights of one process on the rows of all ranks, in worlds of 4 and 3."""
+    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from the rows of all
+    ranks, in worlds of 4 and 3."""
     with check("fit", cluster) as report:
         for name, answers in zip(("four", "three"), _in_both_worlds(report, "fitted", function)):
             problems = (verdicts.fit_problem(rank, case) for rank, case in enumerate(answers))
@@ -70,7 +72,8 @@ def fit(cluster, function):
 
 
 def epoch(cluster, function):
-    """Check `function(n, rows_per_rank, epoch, base_rate)`: each row at most once, the same steps on all ranks, the rate."""
+    """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the same steps on all
+    ranks, and the rate."""
     with check("epoch", cluster) as report:
         cases = [verdicts.joined(case) for answers in _in_both_worlds(report, "epochs", function) for case in zip(*answers)]
         for name, values in {"once": verdicts.once_values, "steps": verdicts.steps_values, "rate": lambda case: case["rates"]}.items():
@@ -78,7 +81,8 @@ def epoch(cluster, function):
 
 
 def finish(cluster, function):
-    """Check `function(model, loss, path)`: one file, written by rank 0, and the mean loss in it and on all ranks."""
+    """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss is in it and on all
+    ranks."""
     with check("finish", cluster) as report:
         worlds = _in_both_worlds(report, "finished", function)
         values = [[[case["wrote"], case["loss"], case["weights"]] for case in answers] for answers in worlds]

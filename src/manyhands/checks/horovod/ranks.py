@@ -1,8 +1,8 @@
-"""The half of unit 10's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+"""Run unit 10's experiments with the learner's functions on the ranks, and return plain numbers.
 
-All ranks of Horovod's world run an experiment at once (ranks outside of it tell None); shapes and numbers are drawn from the seed, alike on all of them, so that
-each rank also works out alone what is right, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
-"""
+All ranks of Horovod's world run an experiment simultaneously, while ranks outside of it return None. Shapes and numbers
+are drawn from the seed in the same way on all of them, so that each rank can also compute alone what is right and what
+the likely mistakes would give (`looks` names the one that fits). Everything is float64. """
 
 import copy
 import os
@@ -21,7 +21,7 @@ ATOL = 1e-9
 
 
 def leave(size):
-    """Whether Horovod's world has this size already (None: all ranks); if not, end it."""
+    """Return whether Horovod's world has this size already (None means all ranks), and end it if not."""
     wanted = size or int(os.environ["WORLD_SIZE"])
     if hvd.is_initialized() and hvd.size() == wanted:
         return True
@@ -30,7 +30,7 @@ def leave(size):
 
 
 def enter(size):
-    """Start Horovod with the ranks below `size` only (None: all). All ranks have left the world before."""
+    """Start Horovod with only the ranks below `size` (None means all), after all ranks have left the world."""
     from manyhands.cluster.horovod import rendezvous
 
     rendezvous(size)
@@ -47,7 +47,7 @@ def flat(tensors):
 
 
 def problem(seed, n):
-    """A network and n rows."""
+    """Draw a network and n rows."""
     draw = random.Random(seed)
     inputs, hidden, classes = draw.randint(4, 7), draw.randint(3, 6), draw.randint(3, 5)
     torch.manual_seed(seed)
@@ -58,8 +58,9 @@ def problem(seed, n):
 # ------------------------------------------------------------------ 1: what diagnose is given
 
 def symptoms(missing, seed):
-    """The numbers of one training for each name in `missing`: the edits, "rounding" and "nobody" (see verdicts.ANSWERS).
-    What is missing shows only a little: small distances, a single row that is counted twice."""
+    """Return the numbers of one training run for each name in `missing`, which are the edits, "rounding" and "nobody"
+    (see verdicts.ANSWERS). A missing edit shows only a little, as in small distances or a single row that is counted
+    twice."""
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
 
@@ -88,7 +89,7 @@ def _symptoms(missing, seed):
 
 
 def _apart(model):
-    """The largest distance between two ranks' weights."""
+    """Return the largest distance between two ranks' weights."""
     own = flat(model.parameters())
     return torch.cdist(*[hvd.allgather(own[None])] * 2, compute_mode="donot_use_mm_for_euclid_dist").max().item()
 
@@ -96,10 +97,10 @@ def _apart(model):
 # ------------------------------------------------------------------ 2: resume
 
 def resumed(name, seed):
-    """A checkpoint of rank 0 through the learner's function."""
+    """Resume a checkpoint of rank 0 through the learner's function."""
     function, draw = learners(name), random.Random(seed)
     inputs, hidden, rate, step = draw.randint(3, 6), draw.randint(3, 5), draw.uniform(0.1, 0.5), draw.randint(10, 999)
-    settings = [rate, draw.uniform(0.5, 0.7), draw.uniform(0.01, 0.1)]  # the ranks' own momentum and weight decay are others
+    settings = [rate, draw.uniform(0.5, 0.7), draw.uniform(0.01, 0.1)]  # the ranks' own momentum and weight decay differ
     path = os.path.join(os.environ["MANYHANDS_NODE_DIR"], f"check-resume-{seed}-{hvd.rank()}.pt")
     model, optimiser = _with_memory(inputs, hidden, settings, seed)
     if hvd.rank() == 0:
@@ -137,12 +138,12 @@ def _with_memory(inputs, hidden, settings, seed):
 
 
 def _state(model):
-    """All parameters, then all buffers."""
+    """Return all parameters, and then all buffers."""
     return flat([*model.parameters(), *model.buffers()])
 
 
 def _momenta(model, optimiser):
-    """Zeros where there is none: they would do the same."""
+    """Return the momenta, with zeros where there is none, because they would have the same effect."""
     found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
     return flat([torch.zeros_like(p) if one is None else one for p, one in zip(model.parameters(), found)])
 
@@ -150,7 +151,7 @@ def _momenta(model, optimiser):
 # ------------------------------------------------------------------ 3: fit
 
 def fitted(name, seed):
-    """A training on shards of different sizes through the learner's function, beside one process."""
+    """Train on shards of different sizes through the learner's function, and compare with a single process."""
     function = learners(name)
     if not hvd.is_initialized():
         return None
@@ -176,7 +177,8 @@ def fitted(name, seed):
 
 
 def _alone(begin, loss_of, rate, steps, keep=0):
-    """The weights that one process ends with; `keep` times the last gradient is added to the next, which is a mistake."""
+    """Return the weights that a single process ends with. If `keep` is not 0, it makes the mistake of adding `keep`
+    times the last gradient to the next."""
     model = copy.deepcopy(begin)
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
@@ -190,7 +192,7 @@ def _alone(begin, loss_of, rate, steps, keep=0):
 # ------------------------------------------------------------------ 4: epoch_of
 
 def epochs(name, seed):
-    """Two epochs of some sizes through the learner's function; no communication but the check's own."""
+    """Run two epochs of some sizes through the learner's function, without any communication except the check's own."""
     function, cases = learners(name), []
     if not hvd.is_initialized():
         return None
@@ -214,7 +216,8 @@ def epochs(name, seed):
 # ------------------------------------------------------------------ 5: finish
 
 def finished(name, seed):
-    """The end of a training through the learner's function: who wrote what, and what each rank was told."""
+    """Run the end of a training run through the learner's function, and return which ranks wrote what, and what each
+    rank returned."""
     function = learners(name)
     if not hvd.is_initialized():
         return None
@@ -235,7 +238,8 @@ def finished(name, seed):
 
 
 def _loaded(path):
-    """What stands in a file; its error if torch.load finds something else there than tensors and plain data: a whole model, say."""
+    """Return the content of a file, or the error of torch.load if it finds anything except tensors and plain data
+    there, for example a whole model."""
     try:
         return torch.load(path)
     except Exception as error:  # of pickle, of zip files, of torch

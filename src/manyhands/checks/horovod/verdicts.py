@@ -1,4 +1,5 @@
-"""How the checks of unit 10 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+"""Judge what the ranks have reported in unit 10's checks, with the right answers and the mistake that a wrong one looks
+like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
@@ -11,11 +12,11 @@ from manyhands.checks.report import Stopped
 ATOL = 1e-9
 LOSS_ATOL = 1e-5  # a loss may go through float32
 EDITS = ("nothing", "start", "gradients", "rows", "files")
-ANSWERS = {**{edit: edit for edit in EDITS}, "rounding": "nothing", "nobody": "files"}  # {a training: what is missing in it}
+ANSWERS = {**{edit: edit for edit in EDITS}, "rounding": "nothing", "nobody": "files"}  # {a training run: its missing edit}
 
 
 def same(a, b, atol=ATOL):
-    """Numbers or lists of numbers that agree to rounding."""
+    """Return whether numbers or lists of numbers agree to rounding."""
     if isinstance(b, list):
         return isinstance(a, list) and len(a) == len(b) and all(same(one, other, atol) for one, other in zip(a, b))
     return a is not None and abs(a - b) <= atol * (1 + abs(b))
@@ -24,7 +25,7 @@ def same(a, b, atol=ATOL):
 # ------------------------------------------------------------------ 1: diagnose
 
 def ask(function, cases):
-    """What the learner's function says to each case; `Stopped` if it raises."""
+    """Return the answer of the learner's function to each case, or raise `Stopped` if it raises."""
     said = []
     for case in cases:
         try:
@@ -87,7 +88,8 @@ def fit_problem(rank, case):
 # ------------------------------------------------------------------ 4: epoch_of
 
 def joined(answers):
-    """One case of all ranks: `orders[e][r]` are the steps of rank r in epoch e, `rates` those of all ranks and epochs."""
+    """Join one case of all ranks. `orders[e][r]` are the steps of rank r in epoch e, and `rates` the rates of all ranks
+    and epochs."""
     case = answers[0]
     orders = [[answer["orders"][epoch] for answer in answers] for epoch in range(len(case["orders"]))]
     return {**case, "orders": orders, "rates": [answer["rates"] for answer in answers], "reseeded": [answer["reseeded"] for answer in answers]}
@@ -98,15 +100,16 @@ def _taken(ranks):
 
 
 def once_values(case):
-    """For each epoch: rows taken, different ones among them; whether the second epoch's order differs and the first one's comes back; whether the rows
-    stand in the order that was asked for, and no rank has touched the generator that all else draws from."""
+    """Return for each epoch the rows taken and how many of them are different, whether the second epoch has the first
+    one's order, whether the first one's order is repeated, whether the rows are in the order that was asked for, and
+    whether any rank has changed the generator that all else draws from."""
     counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
     first, second, again = case["orders"]
     return [counts, bool(_taken(first)) and first == second, first == again, _as_asked(case), any(case["reseeded"])]
 
 
 def _as_asked(case):
-    """Each rank takes its rows in the order of the epoch, whichever of them are its own."""
+    """Return whether each rank takes its rows in the order of the epoch, whichever rows it has."""
     places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
     own = [[place.get(row, -1) for row in _taken([steps])] for place, ranks in zip(places, case["orders"]) for steps in ranks]
     return all(one == sorted(one) for one in own)
@@ -173,7 +176,7 @@ EPOCH = {"once": _once, "steps": _steps, "rate": _rate}
 # ------------------------------------------------------------------ 5: finish
 
 def file_problem(answers):
-    """Rank 0 wrote the one file, with the mean in it."""
+    """Find whether rank 0 wrote the only file, with the mean in it."""
     wrote, mean = [rank for rank, case in enumerate(answers) if case["wrote"]], sum(answers[0]["losses"]) / len(answers)
     if wrote != [0]:
         mistake = "nobody" if not wrote else "local" if len(wrote) < len(answers) and 0 in wrote else "all write" if 0 in wrote else "not rank 0"
@@ -189,7 +192,8 @@ def file_problem(answers):
 
 
 def loss_problem(rank, case, everyone):
-    """`everyone`: the cases of all ranks of this world. A known mistake explains what all of them have said wrongly."""
+    """Judge one rank's loss. `everyone` are the cases of all ranks of this world, because a known mistake must explain
+    all wrong answers among them."""
     losses, got = case["losses"], case["said"]
     mean = sum(losses) / len(losses)
     if same(got, mean, LOSS_ATOL):

@@ -1,7 +1,7 @@
-"""Checks of unit 08, parameter servers: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Check unit 08, parameter servers, by asking the ranks from the notebook's kernel and judging the answers.
 
-The experiments run on the ranks (`ranks`, `train_ranks`), on one, two and three servers of five ranks. A hang ends
-after a few seconds, becomes FAIL lines, and the cluster heals.
+The experiments run on the ranks (`ranks`, `train_ranks`), with one, two and three of the five ranks as servers. A hang
+ends after a few seconds and becomes FAIL lines, and the cluster heals.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def _judge_values(report, name, answers, topic):
-    """Judge all cases of one topic, whoever has told them."""
+    """Judge all cases of one topic, whichever rank has reported them."""
     cases = [(rank, case) for rank, some in enumerate(answers) for case in some if case["topic"] == topic]
     telling = sorted(cases, key=lambda one: one[1]["looks"] == "other")  # the most telling first
     problems = (verdicts.value_problem(rank, case, topic) for rank, case in telling)
@@ -26,7 +26,8 @@ def _judge_values(report, name, answers, topic):
 
 
 def place(cluster, function):
-    """Check `function(shapes, workers, servers, link_bytes)`: all rows on servers, and no more bytes on a server's link than it may carry."""
+    """Check that `function(shapes, workers, servers, link_bytes)` puts all rows on servers, and no more bytes on a
+    server's link than it may carry."""
     with check("place", cluster) as report:
         cases, *_ = report.on_ranks("parameter_servers.ranks", "place", function, seed())
         for name in report.asked:
@@ -35,7 +36,7 @@ def place(cluster, function):
 
 
 def exchange(cluster, push, take, give, pull):
-    """Check the four functions of a push and a pull: what the servers take in, and what the workers have afterwards."""
+    """Check the four functions of a push and a pull by what the servers take and what the workers have afterwards."""
     with check("exchange", cluster) as report:
         answers = report.on_ranks("parameter_servers.ranks", "exchange", push, take, give, pull, seed(), remark="hang")
         _judge_values(report, "push", answers, "push")
@@ -43,7 +44,8 @@ def exchange(cluster, push, take, give, pull):
 
 
 def step(cluster, function):
-    """Check `function(mine, workers, rate, decay)`: one step of gradient descent on all workers' rows, and an answer after it."""
+    """Check that `function(mine, workers, rate, decay)` takes one step of gradient descent on all workers' rows, and
+    answers after it."""
     with check("step", cluster) as report:
         answers = verdicts.with_what_is_kept(report.on_ranks("parameter_servers.ranks", "step", function, seed(), remark="hang"))
         _judge_values(report, "update", answers, "step")
@@ -51,7 +53,8 @@ def step(cluster, function):
 
 
 def asynchronous(cluster, function):
-    """Check `function(mine, schedule, rate, decay)`: the variables that this order of pushes gives, and how stale each push was."""
+    """Check that `function(mine, schedule, rate, decay)` computes the variables that this order of pushes gives, and
+    how stale each push was."""
     with check("asynchronous", cluster) as report:
         answers = report.on_ranks("parameter_servers.train_ranks", "asynchronous", function, seed(), remark="hang")
         _judge_values(report, "values", answers, "asynchronous")
@@ -60,14 +63,16 @@ def asynchronous(cluster, function):
 
 
 def servers(cluster, function):
-    """Check `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)`: the fewest servers that keep the limit, or None."""
+    """Check that `function(workers, n_bytes, latency_s, bytes_per_s, limit_s)` returns the smallest number of servers
+    that keeps the limit, or None."""
     with check("servers", cluster) as report:
         cases, *_ = report.on_ranks("parameter_servers.train_ranks", "servers", function, seed())
         report.judge("number", map(verdicts.servers_problem, cases), [[case["got"], round(case["limit_s"], 6)] for case in cases])
 
 
 def strategy(function, resolver):
-    """Check `function(resolver, start, steps, rate)`: ParameterServerStrategy, in this kernel. Where the variable lives, what was scheduled, and the values at the end."""
+    """Check `function(resolver, start, steps, rate)`, which uses ParameterServerStrategy in this kernel, by where the
+    variable is stored, what was scheduled, and the values at the end."""
     from manyhands.checks.parameter_servers import in_tensorflow
 
     with Report("strategy", CRITERIA) as report:
@@ -77,7 +82,8 @@ def strategy(function, resolver):
 
 
 def train(cluster, place, push, pull, step):
-    """Check all of them together: a network on two and on three servers, its weights, and the bytes on the servers' links."""
+    """Check all functions together on a network with two and with three servers, by its weights and the bytes on the
+    servers' links."""
     with check("train", cluster) as report:
         answers = report.on_ranks("parameter_servers.train_ranks", "train", place, push, pull, step, seed(), remark="hang")
         cases = [case for some in answers for case in some]

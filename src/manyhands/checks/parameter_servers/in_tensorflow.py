@@ -1,4 +1,5 @@
-"""The part of unit 08's checks that runs in the notebook's kernel: the learner's ParameterServerStrategy, on servers that live in this process."""
+"""Run the part of unit 08's checks that needs the notebook's kernel, which is the learner's ParameterServerStrategy on
+servers in this process."""
 
 from contextlib import contextmanager
 
@@ -9,7 +10,7 @@ from manyhands.checks.in_kernel import array, ask
 
 @contextmanager
 def counted():
-    """Keeps what any coordinator schedules inside the block: the values that will come back."""
+    """Keep the values that any coordinator will return for the calls scheduled inside the block."""
     from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 
     usual, calls = ClusterCoordinator.schedule, []
@@ -26,7 +27,8 @@ def counted():
 
 
 def _gradients_in(calls, shape):
-    """How many of the scheduled calls have given something that may be a gradient: numbers of the variable's shape, not all of them zero."""
+    """Count the scheduled calls that have returned a possible gradient, which has the variable's shape and is not all
+    zeros."""
     import tensorflow as tf
 
     def holds_one(value):
@@ -36,7 +38,8 @@ def _gradients_in(calls, shape):
 
 
 def trained(function, resolver, seed):
-    """The learner's training on two drawn problems, and which mistake its values look like. Steps have different numbers of calls and of rows."""
+    """Run the learner's function on two drawn problems, and find the mistake that its values look like. Steps have
+    different numbers of calls and of rows."""
     draw, cases = np.random.default_rng(seed), []
     for columns in (3, 5):
         start, rate = draw.normal(size=columns), float(draw.uniform(0.005, 0.02))
@@ -57,8 +60,9 @@ def trained(function, resolver, seed):
 
 
 def _exact(got, start, steps, rate):
-    """What was got; but where it is right with the rate as float32 has it, what the rate itself gives. For TensorFlow makes float32 of a Python number that
-    stands alone, as Keras's optimisers keep it. Nothing else may be rounded: then the values are to 1e-9 those of this rate."""
+    """Return `got`. If it is right for the rate rounded to float32, return instead what the exact rate gives, because
+    TensorFlow converts a single Python number to float32, and Keras's optimisers keep the rate so. Nothing else may be
+    rounded, so the values must agree to 1e-9 with those for the rounded rate."""
     kept = _alone(start, steps, float(np.float32(rate)), sum)
     return got + (_alone(start, steps, rate, sum) - kept) if _close(got, kept) else got
 
@@ -72,7 +76,7 @@ def _gradient(w, x, y):
 
 
 def _alone(w, steps, rate, together):
-    """One process; `together` makes one gradient of those of a step."""
+    """Train in a single process, where `together` combines the gradients of a step into one."""
     for step in steps:
         w = w - rate * together([_gradient(w, x, y) for x, y in step])
     return w

@@ -1,8 +1,8 @@
-"""The half of unit 08's checks that runs on the ranks: placing, push and pull, the synchronous step.
+"""Run the first half of unit 08's experiments on the ranks, which are placing, push and pull, and the synchronous step.
 
-All ranks run an experiment at once, as servers or as workers. What each of them pushes is drawn from the seed, alike on all ranks, so that each rank
-also works out alone what is right, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
-"""
+All ranks run an experiment simultaneously, as servers or as workers. What each worker pushes is drawn from the seed in
+the same way on all ranks, so that each rank can also compute alone what is right and what the likely mistakes would
+give (`looks` names the one that fits). Everything is float64. """
 
 import random
 from math import prod
@@ -17,7 +17,8 @@ from manyhands.checks.rank_tools import close, fresh_world, looks_like, numbers
 
 
 def layouts(seed):
-    """[(ranks of the servers, ranks of the workers)]: one, two and three servers of five ranks, each time in another order."""
+    """Return [(ranks of the servers, ranks of the workers)] for one, two and three servers of five ranks, each time in
+    a different order."""
     draw, found = random.Random(seed), []
     for servers in (1, 2, 3):
         order = draw.sample(range(5), 5)
@@ -26,7 +27,8 @@ def layouts(seed):
 
 
 class World:
-    """One layout: who is what here, the variables' shapes, who keeps which rows, and numbers that are drawn alike on all ranks."""
+    """One layout, with each rank's role, the variables' shapes, the rows that each server keeps, and numbers that are
+    drawn in the same way on all ranks."""
 
     def __init__(self, seed, number, shapes=None):
         self.seed, self.number, self.me = seed, number, dist.get_rank()
@@ -43,35 +45,36 @@ class World:
         return [piece(*one) for one in self.pieces]
 
     def draw(self, *what):
-        """One flat tensor for all variables, the same on all ranks."""
+        """Draw one flat tensor for all variables, the same on all ranks."""
         generator = torch.Generator().manual_seed(random.Random(f"{self.seed} {self.number} {what}").randrange(2**31))
         return torch.randn(sum(map(prod, self.shapes)), generator=generator, dtype=torch.float64)
 
     def cut(self, flat):
-        """A flat tensor as a list of variables, with memory of their own."""
+        """Cut a flat tensor into a list of variables in separate memory."""
         parts = flat.split([prod(shape) for shape in self.shapes])
         return [part.view(shape).clone() for part, shape in zip(parts, self.shapes)]
 
     def mine(self, flat):
-        """This server's pieces of it, with memory of their own."""
+        """Cut this server's pieces from a flat tensor, in separate memory."""
         variables, me = self.cut(flat), self.servers.index(self.me)
         return [variables[v][start:stop].clone() for v, start, stop, server in self.pieces if server == me]
 
     def places(self):
-        """Where a server's pieces lie in the flat tensor of all variables, or, for a worker, None."""
+        """Return the positions of a server's pieces in the flat tensor of all variables, or None for a worker."""
         if self.me not in self.servers:
             return None
         return [int(place) for piece in self.mine(torch.arange(sum(map(prod, self.shapes)))) for place in piece.flatten()]
 
     def told(self, got, right, wrong, **more):
-        """One comparison as plain data, of lists of tensors; what is no such list is told as such."""
+        """Compare two lists of tensors, and return the result as plain data. If `got` is not such a list, it is None
+        there."""
         got, right = flat(got), flat(right)
         looks = "other" if got is None else looks_like(got, right, {name: flat(value) for name, value in wrong.items()})
         return {"workers": len(self.workers), "got": None if got is None else numbers(got), "right": numbers(right), "looks": looks, **more}
 
 
 def flat(tensors):
-    """A list of tensors as one; None if it is something else."""
+    """Return a list of tensors as one tensor, or None if it is something else."""
     try:
         return torch.cat([torch.empty(0, dtype=torch.float64), *(tensor.detach().flatten().double() for tensor in tensors)])
     except (TypeError, AttributeError, RuntimeError, ValueError):
@@ -79,7 +82,7 @@ def flat(tensors):
 
 
 def plain(pieces):
-    """The learner's pieces as lists of four whole numbers; None if they are something else."""
+    """Return the learner's pieces as lists of four whole numbers, or None if they are something else."""
     try:
         found = [[int(number) for number in piece] for piece in pieces]
     except (TypeError, ValueError):
@@ -90,7 +93,7 @@ def plain(pieces):
 # ------------------------------------------------------------------ 1: place
 
 def place(name, seed):
-    """The learner's pieces for several worlds, on rank 0; None elsewhere. No communication."""
+    """Return the learner's pieces for several worlds on rank 0, and None on the other ranks, without communication."""
     function, cases = learners(name), place_cases(seed)
     if dist.get_rank():
         return None
@@ -102,7 +105,7 @@ def place(name, seed):
 
 @fresh_world()
 def exchange(push, take, give, pull, seed):
-    """One push and one pull on each layout."""
+    """Run one push and one pull on each layout."""
     push, take, give, pull = map(learners, (push, take, give, pull))
     results = []
     for number in range(3):
@@ -138,7 +141,7 @@ def _of_a_server(world, weights, gradients, take, give):
 
 
 def _memory(tensors):
-    """Where the memory of some tensors begins."""
+    """Return the addresses at which the memory of some tensors begins."""
     return {tensor.untyped_storage().data_ptr() for tensor in tensors or () if isinstance(tensor, torch.Tensor) and tensor.numel()}
 
 
@@ -176,7 +179,7 @@ def _of_a_worker(world, weights, gradients, push, pull):
 
 @fresh_world()
 def step(name, seed):
-    """Two steps on each layout, with gradients that are drawn."""
+    """Run two steps on each layout, with gradients that are drawn."""
     function, push, pull = map(learners, (name, "push", "pull"))
     results = []
     for number in range(3):
@@ -219,13 +222,13 @@ def _step_case(world, k, weights, gradients, kept, given):
 
 
 def _before(world, weights, gradients):
-    """What the second step adds up if the sums of the first are still in it: counts are kept, too."""
+    """Return what the second step adds up if the sums and counts of the first are still in it."""
     first = torch.stack([world.draw("gradient", worker, 0) for worker in world.workers])
     return weights, (gradients + first) / 2
 
 
 def _stepped(world, w, g):
-    """The step that is right, and what the likely mistakes make of it."""
+    """Return the right step, and what the likely mistakes make of it."""
     n = torch.tensor([world.counts[worker] for worker in world.workers]).double()
     p, total, rows, one_by_one = len(n), g.sum(0), n.sum(), w
     for slope in g / n[:, None]:

@@ -1,4 +1,5 @@
-"""The half of unit 08's checks that runs on the ranks, continued: the asynchronous server, how many servers, and training under the limit."""
+"""Run the second half of unit 08's experiments on the ranks, which are the asynchronous server, the number of servers,
+and training under the limit."""
 
 import random
 from math import ceil
@@ -24,7 +25,8 @@ STEPS = 3
 # ------------------------------------------------------------------ 4: the asynchronous server
 
 def schedule_of(world):
-    """Ranks of workers, thirteen pushes: each worker at least twice, one of them twice in a row."""
+    """Return the workers' ranks in the order of thirteen pushes, each worker at least twice and one of them twice in a
+    row."""
     draw = random.Random(f"{world.seed} {world.number} schedule")
     order = [*world.workers * 2, *draw.choices(world.workers, k=12)][:12]
     draw.shuffle(order)
@@ -32,7 +34,8 @@ def schedule_of(world):
 
 
 class Rows:
-    """Least squares, so that a gradient depends on the variables: x @ matrix + bias should be y. The gradients are sums over the worker's rows."""
+    """A least-squares problem, so that a gradient depends on the variables, since x @ matrix + bias should be y. The
+    gradients are sums over the worker's rows."""
 
     def __init__(self, world, worker):
         generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} rows").randrange(2**31))
@@ -47,7 +50,7 @@ class Rows:
 
 @fresh_world()
 def asynchronous(name, seed):
-    """The learner's server on a schedule, on one, two and three servers."""
+    """Run the learner's server on a schedule, with one, two and three servers."""
     function, push, pull = map(learners, (name, "push", "pull"))
     results = []
     for number in range(3):
@@ -82,7 +85,8 @@ MISTAKES = {"right": {}, "given before": {"before": True}, "lost updates": {"los
 
 
 def replayed(world, schedule, start, before=False, lost=False, rows="own", decays=1):
-    """(the servers' variables at the end, {worker: what it has last pulled}), flat. The rest makes mistakes on purpose."""
+    """Return (the servers' variables at the end, {worker: what it has last pulled}), flat. The other arguments make
+    mistakes on purpose."""
     newest, pulled = start, dict.fromkeys(world.workers, start)
     decay = world.decay / len(world.workers) if decays == "shared" else world.decay * decays
     for worker in schedule:
@@ -95,7 +99,7 @@ def replayed(world, schedule, start, before=False, lost=False, rows="own", decay
 
 
 def _whole(numbers):
-    """A list of whole numbers; None if it is something else."""
+    """Return a list of whole numbers, or None if it is something else."""
     if isinstance(numbers, (dict, set)):
         return None
     try:
@@ -107,7 +111,8 @@ def _whole(numbers):
 # ------------------------------------------------------------------ 5: how many servers
 
 def servers(name, seed):
-    """The learner's numbers for limits that some number of servers just keeps, or just misses, and for some that none does. "exact": time and limit are the same number, whichever way it is computed."""
+    """Return the learner's numbers for limits that some number of servers just keeps or just misses, and for limits
+    that no number keeps. In the case "exact", time and limit are the same number, whichever way it is computed."""
     function, draw, cases = learners(name), random.Random(f"{seed} servers"), []
     for kind in ("one", "some", "all", "exact", "none", "none", "just missed", "many", "all but missed"):
         workers, n_bytes = draw.randint(12, 40) if kind != "many" else draw.randint(150, 300), draw.uniform(50e6, 400e6)
@@ -139,7 +144,7 @@ def _number(answer):
 
 @fresh_world()
 def train(place, push, pull, step, seed):
-    """A small network on two and on three servers, with the learner's functions and placement, under a ledger."""
+    """Train a small network on two and on three servers, with the learner's functions and placement, under a ledger."""
     place, push, pull, step = map(learners, (place, push, pull, step))
     results = []
     for number in (1, 2):
@@ -177,7 +182,7 @@ def _trained(world, given, link, push, pull, step):
 
 
 def _gradients(world, variables, worker, k):
-    """The gradients of the sum of the worker's losses: a small network, rows that are drawn."""
+    """Compute the gradients of the sum of the worker's losses, for a small network and rows that are drawn."""
     generator = torch.Generator().manual_seed(random.Random(f"{world.seed} {world.number} {worker} {k}").randrange(2**31))
     x = torch.randn(world.counts[worker], world.shapes[0][1], generator=generator, dtype=torch.float64)
     y = torch.randint(world.shapes[2][0], (world.counts[worker],), generator=generator)

@@ -1,4 +1,5 @@
-"""How the checks of unit 08 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+"""Judge what the ranks have reported in unit 08's checks, with the right answers and the mistake that a wrong one looks
+like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
@@ -10,7 +11,7 @@ from math import prod
 from manyhands.checks.parameter_servers.words import MISTAKES
 
 ITEM = 8  # bytes of a number
-COUNTS = 64  # bytes that each worker may push beside its gradients: the count, a length
+COUNTS = 64  # bytes that each worker may push in addition to its gradients, for the count and a length
 
 
 def row_bytes(shape):
@@ -22,12 +23,12 @@ def all_bytes(shapes):
 
 
 def room_for(shapes, servers):
-    """The bytes that a server may keep, with which there is always a way: an even part, and the largest row."""
+    """Return the bytes that a server may keep, an even part and the largest row, so that a solution always exists."""
     return -(-all_bytes(shapes) // servers) + max(map(row_bytes, shapes))
 
 
 def placed(shapes, servers):
-    """A placement that is right: [[variable, start, stop, server]], one server filled after the other."""
+    """Return a right placement, [[variable, start, stop, server]], which fills one server after another."""
     room = free = room_for(shapes, servers)
     pieces, server = [], 0
     for variable, shape in enumerate(shapes):
@@ -46,7 +47,8 @@ def placed(shapes, servers):
 # ------------------------------------------------------------------ 1: place
 
 def place_cases(seed):
-    """A table beside small variables, on many servers; the track's network; variables of few rows; one server."""
+    """Return the cases, a table next to small variables on many servers, the track's network, variables of few rows,
+    and one server."""
     draw = random.Random(seed)
     table = [(draw.randint(400, 600), 16), (16, 24), (24,), (24, 10), (10,)]
     few = [(3, draw.randint(20, 40)) for _ in range(6)]
@@ -55,7 +57,7 @@ def place_cases(seed):
 
 
 def rows_covered(case):
-    """[how many of its rows are in exactly one piece] for each variable, and how many pieces lie outside."""
+    """Count for each variable how often each of its rows is in a piece, and how many pieces are outside."""
     seen, stray = [Counter() for _ in case["shapes"]], 0
     for variable, start, stop, server in case["pieces"] or ():
         if not (0 <= variable < len(seen) and 0 <= server < case["servers"] and 0 <= start <= stop <= case["shapes"][variable][0]):
@@ -66,7 +68,7 @@ def rows_covered(case):
 
 
 def cover_problem(case):
-    """Every row in exactly one piece, on a server that is there."""
+    """Find whether every row is in exactly one piece, on a server that exists."""
     seen, stray = rows_covered(case)
     if case["pieces"] is None:
         return {"expected": "a list of Piece(variable, start, stop, server)", "mistake": MISTAKES["no pieces"]}
@@ -82,7 +84,7 @@ def cover_problem(case):
 
 
 def _divided(case, variable):
-    """Whether each server has got rows // servers rows of this variable."""
+    """Return whether each server has rows // servers rows of this variable."""
     part = case["shapes"][variable][0] // case["servers"]
     sizes = [stop - start for one, start, stop, _ in case["pieces"] if one == variable and stop > start]
     return sizes == [part] * (case["servers"] if part else 0)
@@ -94,7 +96,7 @@ def cover_evidence(case):
 
 
 def kept(case):
-    """Bytes that each server keeps."""
+    """Return the bytes that each server keeps."""
     found = [0] * case["servers"]
     for variable, start, stop, server in case["pieces"] or ():
         if 0 <= variable < len(case["shapes"]) and 0 <= server < case["servers"]:
@@ -103,12 +105,13 @@ def kept(case):
 
 
 def limit_problem(case):
-    """No server's link carries more than the limit; and all variables are somewhere, or nothing would have been dealt."""
+    """Find whether no server's link carries more than the limit, and all variables are somewhere, since otherwise
+    nothing would have been assigned."""
     most, together = max(kept(case)) * case["workers"], sum(kept(case))
     if most <= case["link"] and together >= all_bytes(case["shapes"]):
         return None
     name = _looks(case) if most > case["link"] else "not all kept"
-    return {"expected": f"at most {case['link']} bytes a step", "got": [one * case["workers"] for one in kept(case)],
+    return {"expected": f"at most {case['link']} bytes in each step", "got": [one * case["workers"] for one in kept(case)],
             "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)), room=case["link"] // case["workers"])}
 
 
@@ -125,7 +128,8 @@ def _looks(case):
 
 
 def _looks_by_load(case, pieces, load):
-    """What the fullest server tells: it was filled up to another number, but for less than a row, or by a row or so too much."""
+    """Name the mistake by the fullest server, which may be filled up to a different number, to less than a row, or by a
+    row or so too much."""
     room, rows = case["link"] // case["workers"], [row_bytes(shape) for shape in case["shapes"]]
     server = kept(case).index(load)
     if load <= room + sum(rows[variable] for variable, _, _, where in pieces if where == server):
@@ -136,7 +140,7 @@ def _looks_by_load(case, pieces, load):
 
 
 def limit_evidence(case):
-    """The same for all that is allowed, another number for all that is not."""
+    """Return the same numbers for all that is allowed, and different numbers for all that is not."""
     return [max(max(kept(case)) * case["workers"], case["link"]), min(sum(kept(case)), all_bytes(case["shapes"]))]
 
 
@@ -145,7 +149,7 @@ def _most_pieces(case):
 
 
 def pieces_problem(case):
-    """At most one piece of a variable on a server."""
+    """Find whether a server keeps at most one piece of a variable."""
     most = _most_pieces(case)
     return None if most == 1 else {"expected": "one piece", "got": most, "mistake": MISTAKES["many pieces" if most else "no pieces"]}
 
@@ -157,7 +161,7 @@ def pieces_evidence(case):
 # ------------------------------------------------------------------ 2 to 4, and training
 
 def value_problem(rank, case, topic):
-    """The problem with one tensor that a rank has at the end."""
+    """Return the problem with one tensor that a rank has at the end."""
     if not case["looks"]:
         return None
     words = case["looks"].split()
@@ -168,7 +172,8 @@ def value_problem(rank, case, topic):
 
 
 def with_what_is_kept(answers):
-    """The answers of a synchronous step, where a worker that has pulled what is wrong on the servers looks "as kept": not the answer is wrong, the update is."""
+    """Return the answers of a synchronous step, in which a worker that has pulled what is wrong on the servers looks
+    "as kept", because the update is wrong and not the answer."""
     cases = [case for some in answers for case in some]
     kept = {}
     for case in cases:
@@ -183,7 +188,7 @@ def with_what_is_kept(answers):
 
 
 def stale_problem(rank, case):
-    """The problem with the staleness that a server has told."""
+    """Return the problem with the staleness that a server has reported."""
     got, right = case["stale"], case["wanted"]
     if got == right:
         return None
@@ -201,7 +206,7 @@ def stale_problem(rank, case):
 
 
 def staleness(schedule):
-    """[updates since this worker was last answered] for each push."""
+    """Return [updates since this worker was last answered] for each push."""
     answered, found = {}, []
     for updates, worker in enumerate(schedule):
         found.append(updates - answered.get(worker, 0))
@@ -210,7 +215,8 @@ def staleness(schedule):
 
 
 def between(schedule):
-    """A likely mistake: the pushes since this worker's last one, itself counted; all before it, for its first."""
+    """Return a likely mistake, the pushes since this worker's last one, which is counted too; for its first, all before
+    it."""
     last, found = {}, []
     for number, worker in enumerate(schedule):
         found.append(number - last.get(worker, 0))
@@ -250,13 +256,13 @@ def strategy_problem(case):
 # ------------------------------------------------------------------ training, under the limit
 
 def link_problem(answer):
-    """`answer` is what one rank tells of one layout; a worker's link is not looked at."""
+    """Judge `answer`, which is what one rank reports about one layout. A worker's link is not checked."""
     if answer["bytes"] is None:
         return {"mistake": MISTAKES["place first"]}
     most, allowed = answer["bytes"], answer["allowed"]
     if most <= allowed:
         return None
-    return {"rank": answer["rank"], "expected": f"at most {allowed} bytes a step", "got": most, "mistake": MISTAKES["link"].format(workers=answer["workers"])}
+    return {"rank": answer["rank"], "expected": f"at most {allowed} bytes in each step", "got": most, "mistake": MISTAKES["link"].format(workers=answer["workers"])}
 
 
 def link_evidence(answer):

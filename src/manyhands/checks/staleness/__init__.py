@@ -1,7 +1,8 @@
-"""Checks of unit 09, asynchrony and staleness: the barrier on the server's rank, everything else in the notebook's kernel.
+"""Check unit 09, asynchrony and staleness, with the barrier on the server's rank and everything else in the notebook's
+kernel.
 
-Runs are replayed from schedules that the seed draws (`cases`), in whole numbers: no answer depends on how long anything takes.
-"""
+Runs are replayed from schedules that the seed draws (`cases`), in whole numbers, so that no answer depends on how long
+anything takes. """
 
 from functools import partial
 
@@ -20,7 +21,7 @@ check = partial(Report, criteria=CRITERIA)
 
 
 def versions(function):
-    """Check `function(log)` -> (versions, staleness) on three logs."""
+    """Check that `function(log)` returns (versions, staleness) for three logs."""
     with check("versions") as report:
         logs = cases.logs(seed())
         with closed(cases.pulled_versions):
@@ -31,7 +32,8 @@ def versions(function):
 
 
 def replay(function):
-    """Check `function(w, rate, versions, gradient)` -> the weights of all versions: without delay, and with schedules that are drawn."""
+    """Check that `function(w, rate, versions, gradient)` returns the weights of all versions, without delay and with
+    schedules that are drawn."""
     with check("replay") as report:
         runs = {name: cases.runs(seed(), name == "stale") for name in report.asked}
         for name, few in runs.items():
@@ -42,7 +44,8 @@ def replay(function):
 
 
 def rate(function):
-    """Check `function(curvatures, delays)`: one direction at five delays, and several with their own delays, to a thousandth."""
+    """Check `function(curvatures, delays)` to a thousandth, for one direction at five delays and for several directions
+    with their own delays."""
     from manyhands.simulate.asynchrony import stable_rate
 
     with check("rate") as report:
@@ -55,7 +58,8 @@ def rate(function):
 
 
 def barrier(cluster, name):
-    """Check the learner's class `name(workers, bound)` on rank 0: in lockstep, with bounds, and with workers that leave."""
+    """Check the learner's class `name(workers, bound)` on rank 0, in lockstep, with bounds, and with workers that
+    leave."""
     with RankReport("barrier", cluster, CRITERIA, MISTAKES) as report:
         on_rank_0, *_ = report.on_ranks("staleness.ranks", "barrier", name, seed())
         for criterion, runs in on_rank_0.items():
@@ -63,7 +67,8 @@ def barrier(cluster, name):
 
 
 def backups(step_s, best_b, cheapest_b):
-    """Check the expected time of a step, to 1 %, and the two choices: each may cost at most 1 % more than the best."""
+    """Check the expected time of a step, to 1 %, and the two choices, each of which may cost at most 1 % more than the
+    best."""
     from manyhands.simulate.asynchrony import nth_fastest_s
 
     with check("backups") as report:

@@ -1,6 +1,7 @@
-"""What unit 09's checks ask about, drawn from the seed: logs of a server, schedules of versions, curvatures, workers and stragglers.
+"""Draw from the seed what unit 09's checks ask about, which are logs of a server, schedules of versions, curvatures,
+workers and stragglers.
 
-Weights, gradients and clocks are whole numbers: what is right is right to the last bit.
+Weights, gradients and clocks are whole numbers, so right answers are right to the last bit.
 """
 
 from collections import namedtuple
@@ -16,7 +17,8 @@ def generator(seed, name):
 # ------------------------------------------------------------------ logs and schedules
 
 def logs(seed):
-    """Three logs of a server, lists of ("pull" or "push", worker): some workers pull late, and some pull twice before they push."""
+    """Draw three logs of a server, lists of ("pull" or "push", worker), in which some workers pull late, and some pull
+    twice before they push."""
     draw, found = generator(seed, "logs"), []
     for workers in (2, 3, 5):
         log, ready = [], [False] * workers
@@ -30,7 +32,7 @@ def logs(seed):
 
 
 def pulled_versions(log):
-    """For each push the version of the weights that its worker has pulled last."""
+    """Return for each push the version of the weights that its worker has pulled last."""
     version, pulled, versions = 0, {}, []
     for what, worker in log:
         if what == "pull":
@@ -45,7 +47,8 @@ Run = namedtuple("Run", "w rate versions matrix shifts")  # gradient(w, t) = mat
 
 
 def runs(seed, stale):
-    """Three runs of a small quadratic: each update with the newest weights, or with weights that are up to six updates old."""
+    """Draw three runs of a small quadratic, each update with the newest weights, or with weights that are up to six
+    updates old."""
     draw, found = generator(seed, f"runs {stale}"), []
     for size in (1, 2, 4):
         updates, fixed = int(draw.integers(9, 14)), int(draw.integers(2, 5))
@@ -56,12 +59,12 @@ def runs(seed, stale):
 
 
 def gradient(run, w, t):
-    """The gradient of batch t at the weights w: a new array of whole numbers."""
+    """Return the gradient of batch t at the weights w, as a new array of whole numbers."""
     return run.matrix @ np.asarray(w) - run.shifts[t]
 
 
 def history(run):
-    """The weights of all versions: [updates + 1, size]."""
+    """Return the weights of all versions, of shape [updates + 1, size]."""
     found = [run.w]
     for t, version in enumerate(run.versions):
         found.append(found[-1] - run.rate * gradient(run, found[version], t))
@@ -71,10 +74,10 @@ def history(run):
 # ------------------------------------------------------------------ rates
 
 def curvatures(seed, many):
-    """[(curvatures, delays)]: short delays and long ones; one direction, or several in no order.
+    """Draw [(curvatures, delays)] with short delays and long ones, for one direction, or for several in no order.
 
-    Of several directions, the steepest one decides in the first case, the latest one in the second, and neither in the third.
-    """
+    Of several directions, the steepest one decides in the first case, the latest one in the second, and neither in the
+    third. """
     draw = generator(seed, f"curvatures {many}")
     if not many:
         delays = (int(draw.integers(3, 8)), int(draw.integers(9, 40)), 2, 1, 0)  # at 2 and less some wrong formulas look like others
@@ -95,7 +98,8 @@ FAR = 130  # steps
 
 
 def teams(seed, name):
-    """Workers whose steps take whole seconds, the last one slow. `name` is the criterion: "lockstep", "bound" or "leave"."""
+    """Draw workers whose steps take whole seconds, the last one slow. `name` is the criterion, "lockstep", "bound" or
+    "leave"."""
     draw, found = generator(seed, name), []
     for workers, bound in zip((2, 3, 5), {"lockstep": (0, 0, 0), "bound": (float("inf"), 1, int(draw.integers(2, 5))), "leave": (0, 1, 2)}[name]):
         seconds = [draw.integers(1, 5, int(draw.integers(8, 13))).tolist() for _ in range(workers)]
@@ -107,7 +111,8 @@ def teams(seed, name):
 
 
 def _deaths(seconds, bound):
-    """The slow worker dies while others wait for it; of three workers or more, another one dies before, while it waits."""
+    """Let the slow worker die while others wait for it. Of three workers or more, another one dies before, while it
+    waits."""
     from manyhands.simulate.asynchrony import Barrier, play
 
     steps, _ = play(seconds, Barrier(len(seconds), bound))
@@ -125,7 +130,7 @@ def _deaths(seconds, bound):
 # ------------------------------------------------------------------ stragglers
 
 def times(draw):
-    """Seconds of one gradient: they scatter, and a few take many times as long."""
+    """Draw the seconds of one gradient, which vary, and a few of which are many times as long."""
     usual = 0.2 * np.exp(draw.normal(0, 0.3, int(draw.integers(40, 61))))
     late = draw.permutation(len(usual))[:round(len(usual) * draw.uniform(0.04, 0.1))]
     usual[late] *= draw.uniform(2.5, 6, len(late))
@@ -133,14 +138,15 @@ def times(draw):
 
 
 def waits(seed):
-    """[(n, b, times)] for the expected time of a step."""
+    """Draw [(n, b, times)] for the expected time of a step."""
     draw = generator(seed, "waits")
     found = [(n, b, times(draw)) for n, b in ((int(draw.integers(6, 12)), 1), (int(draw.integers(10, 20)), 2), (int(draw.integers(3, 6)), 0), (3, 3), (1, 0))]
     return found + [(1, 0, wild(draw)) for _ in range(12)]
 
 
 def wild(draw):
-    """Times that scatter: of too few draws the mean is seldom right to 1 %, and hardly ever for a dozen of such."""
+    """Draw times that vary so much that the mean of too few draws is rarely right to 1 %, and hardly ever for a dozen
+    of such lists."""
     while True:
         found = times(draw)
         if 0.8 < np.std(found) / np.mean(found) < 1:
@@ -151,7 +157,8 @@ Choice = namedtuple("Choice", "size times least noise")  # machines in all, or g
 
 
 def steps(case, n):
-    """Steps to the target if each averages n gradients. McCandlish et al. 2018, An Empirical Model of Large-Batch Training, section 2: the form of it."""
+    """Return the steps to the target if each averages n gradients. The form is from McCandlish et al. 2018, An
+    Empirical Model of Large-Batch Training, section 2."""
     return case.least * (1 + case.noise / n)
 
 
@@ -162,17 +169,18 @@ def step_s(n, b, times_s):
 
 
 def fixed_s(case, b):
-    """Time to the target with b of all machines as backups."""
+    """Return the time to the target with b of all machines as backups."""
     return steps(case, case.size - b) * step_s(case.size - b, b, case.times)
 
 
 def rented_s(case, b):
-    """Machine-seconds of a step with b machines more than gradients."""
+    """Return the machine-seconds of a step with b machines more than gradients."""
     return (case.size + b) * step_s(case.size, b, case.times)
 
 
 def choices(seed, kind):
-    """[(case, cost of each b)]: two cases where neither no backup, nor the shortest step, nor the most gradients a second are a good choice."""
+    """Draw [(case, cost of each b)] with two cases in which neither no backup, nor the shortest step, nor the most
+    gradients a second is a good choice."""
     draw, found, cost = generator(seed, kind), [], {"fixed": fixed_s, "rented": rented_s}[kind]
     while len(found) < 2:
         case = Choice(int(draw.integers(12, 31)), times(draw), int(draw.integers(200, 2000)), float(draw.uniform(1, 10)))
@@ -183,7 +191,8 @@ def choices(seed, kind):
 
 
 def edges(seed, kind):
-    """As `choices`: one case where no backup is best, as nobody is ever late, and one where one backup, or two, cost more than none, and many cost least."""
+    """Draw, in the form of `choices`, one case in which no backup is best because no worker is ever late, and one in
+    which one or two backups cost more than none, and many cost least."""
     draw, cost = generator(seed, f"edges {kind}"), {"fixed": fixed_s, "rented": rented_s}[kind]
     even = Choice(int(draw.integers(3, 7)), draw.uniform(0.2, 0.202, 40).round(4).tolist(), int(draw.integers(200, 2000)), float(draw.uniform(4, 10)))
     found = [(even, [cost(even, b) for b in range(even.size)])]
@@ -197,10 +206,10 @@ def edges(seed, kind):
 
 
 def fastest(case):
-    """The number of backups with the most gradients a second."""
+    """Return the number of backups with the most gradients a second."""
     return int(np.argmax([(case.size - b) / step_s(case.size - b, b, case.times) for b in range(case.size)]))
 
 
 def rule(case):
-    """The learner's `steps`: a function of n."""
+    """Return the learner's `steps`, a function of n."""
     return partial(steps, case)

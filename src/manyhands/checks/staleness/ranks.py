@@ -1,4 +1,5 @@
-"""The half of unit 09's checks that runs on rank 0, the server: the learner's barrier is asked whatever ours is asked, in runs that are played."""
+"""Run the part of unit 09's checks that needs rank 0, the server. The learner's barrier gets the same calls as ours, in
+runs that are played."""
 
 import torch.distributed as dist
 
@@ -12,9 +13,10 @@ OURS = (Barrier.__init__, Barrier.done, Barrier.leave)
 
 
 class Asked:
-    """Our barrier decides; the learner's gets the same calls, and its answers are kept: of all calls, or (`leaving` is False) until a worker leaves.
+    """A pair of barriers, of which ours decides. The learner's gets the same calls, and its answers are kept for all
+    calls, or until a worker leaves if `leaving` is False.
 
-    While the learner's is asked, ours is closed: it may be the same.
+    While the learner's barrier is called, ours is closed, because it may be the same.
     """
 
     def __init__(self, theirs, workers, bound, leaving):
@@ -50,7 +52,7 @@ class Asked:
 
 
 def told(answer):
-    """A list of workers as plain numbers; None where it is none: a set has no order."""
+    """Return a list of workers as plain numbers, or None if it is not a list, since a set has no order."""
     if isinstance(answer, (set, frozenset, dict)):
         return None
     try:
@@ -60,7 +62,8 @@ def told(answer):
 
 
 def barrier(name, seed):
-    """For each criterion the answers in all its runs, and the first one that is wrong; None on the other ranks."""
+    """Return for each criterion the answers in all of its runs, and the first one that is wrong, or None on the other
+    ranks."""
     theirs = learners(name)
     if dist.get_rank():
         return None

@@ -1,4 +1,4 @@
-"""How the checks of unit 09 judge: which mistake a wrong answer looks like.
+"""Judge the answers in unit 09's checks, and find the mistake that a wrong answer looks like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
@@ -22,7 +22,7 @@ def say(mistake, expected=None, got=None, **words):
 
 
 def array(answer):
-    """A learner's numbers as an array; an empty one where they are none."""
+    """Return a learner's numbers as an array, which is empty if they are not numbers."""
     try:
         return np.asarray(answer, float)
     except (TypeError, ValueError):
@@ -38,7 +38,7 @@ def near(got, expected, rtol):
 
 
 def _named(got, wrong, same):
-    """The first of the `wrong` values, {mistake: value}, that this is; None if it is none of them."""
+    """Return the first of the `wrong` values, {mistake: value}, that equals this one, or None."""
     return next((name for name, value in wrong.items() if same(got, value)), None)
 
 
@@ -59,7 +59,7 @@ def versions_problem(log, got):
 
 
 def _wrong_versions(log):
-    """What becomes of it if something else is counted, or another pull is taken."""
+    """Return the versions that result if something else is counted, or a different pull is used."""
     wrong = {"at the push": [], "own pushes": [], "anyone's pull": [], "events": [], "first pull": [], "own last push": []}
     version, own, last, where, first, after = 0, {}, 0, {}, {}, {}
     for index, (what, worker) in enumerate(log):
@@ -99,7 +99,8 @@ def history_problem(run, got):
 
 
 def _replay(run, which, factor=1):
-    """The history if update t starts from version `which(t, v)[0]`, with the gradient at version [1] of batch [2]."""
+    """Return the history if update t starts from version `which(t, v)[0]`, with the gradient at version [1] of batch
+    [2]."""
     found = [run.w]
     for t, version in enumerate(run.versions):
         base, seen, batch = which(t, version)
@@ -138,7 +139,7 @@ def rate_problem(curvatures, delays, got):
 # ------------------------------------------------------------------ 4: the barrier
 
 def barrier_problem(asked):
-    """The first wrong answer of a run. Rank 0 is the server."""
+    """Return the problem with the first wrong answer of a run. Rank 0 is the server."""
     first = asked["first"]
     if not first:
         return None
@@ -153,7 +154,7 @@ def _clocks(clocks):
 
 
 def _barrier_mistake(got, expected, clocks, waiting, bound, words):
-    """The name of the mistake; what its text needs is put into `words`."""
+    """Return the name of the mistake, and put what its text needs into `words`."""
     slowest = min(clocks.values(), default=0)
     if got is None:
         return "no list"
@@ -196,12 +197,12 @@ def step_problem(n, b, times_s, got):
 
 
 def cost_with(costs, got):
-    """What the chosen number of backups costs; nan if it cannot be chosen."""
+    """Return what the chosen number of backups costs, or nan if it cannot be chosen."""
     return costs[int(got)] if np.isfinite(got) and got == int(got) and 0 <= got < len(costs) else NAN
 
 
 def _where_it_stops(costs, b):
-    """The b at which one stops who begins with this one and goes on while the next one costs less."""
+    """Return the b at which a search ends that begins with this one and goes on while the next one costs less."""
     while b + 1 < len(costs) and costs[b + 1] < costs[b]:
         b += 1
     return b
