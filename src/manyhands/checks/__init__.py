@@ -1,4 +1,4 @@
-"""What a lab's check cell calls: a report with one line per criterion, and a record for the grader.
+"""What a lab's check cell calls, namely a report with one line for each criterion, and a record for the grader.
 
     report = Report("average")
     report.criterion("mean", points=2, text="gradients equal the serial ones", passed=close, values=gradients,
@@ -6,7 +6,7 @@
     report.show()
 
 The line is for the reader. The record is for `manyhands.grading`, which compares its values, outside the kernel, with
-those of the solution under the same seed: a verdict made inside the kernel is never itself the evidence.
+the solution's values under the same seed, because a verdict from inside the kernel is never itself the evidence.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What the package has, and an exercise asks for: closed while the learner is asked, or noticed when it is called.
+"""Close what the package has and an exercise asks for while the learner's code runs, or notice that it is called.
 
-Who has imported it has written nothing.
+A learner who has only imported it has written nothing.
 """
 
 import functools
@@ -10,7 +10,7 @@ from operator import attrgetter
 
 
 def _closed(*args, **kwargs):
-    raise PermissionError("this is the package's own answer, which is closed here: write it yourself")
+    raise PermissionError("this is the package's own answer, which is closed here, so write it yourself")
 
 
 @contextmanager
@@ -41,8 +41,10 @@ def shut_from(function, *own):
 
 
 def loaded(*names):
-    """The functions of these names, "module:function" or "module:Class.method", of modules that are imported already:
-    what an exercise asks for is not imported only to be closed. Whoever imports it meets it closed in the next case."""
+    """The functions of these names, "module:function" or "module:Class.method", in modules that are imported already.
+
+    What an exercise asks for is not imported only to be closed. If a learner imports it, the next case closes it.
+    """
     found = []
     for name in names:
         module, _, path = name.partition(":")
@@ -58,8 +60,8 @@ def loaded(*names):
 
 
 def borrowing(function, *args):
-    """What function(*args) returns, and the first function of this package that was called for it, by name, or None:
-    where the learner is to write it."""
+    """What function(*args) returns, and the name of the first function of this package that was called for it, or None.
+    It is for answers that the learner must write without the package."""
     called, before = [], sys.getprofile()
 
     def heard(frame, event, _):

@@ -1,8 +1,8 @@
-"""The report of a check cell as a card, which a notebook shows in the place of the plain lines.
+"""The report of a check cell as a card, which a notebook shows instead of the plain lines.
 
-It is plain HTML with styles inside: no script, no style sheet. What JupyterLab takes out of a notebook that it does not
-trust (some styles) leaves the same words and signs, in the same order. Letters of words have the page's own colour, so
-that a dark page needs nothing; colours stand behind white letters only, with a contrast of 4.5 or more.
+It is plain HTML with inline styles, without a script or a style sheet. JupyterLab removes some styles from a notebook
+that it does not trust, which leaves the same words and signs in the same order. Text has the page's own colour, so that
+a dark page needs nothing. Colours are used only behind white text, with a contrast of 4.5 or more.
 """
 
 import re
@@ -22,8 +22,8 @@ VALUE = ("margin: 0; padding: 0; background: none; color: inherit; white-space: 
 
 
 def states(criteria):
-    """What is said of each criterion: its status, but `NOT_BEGUN` in the place of a failure where the learner has
-    not written what it asks for, or where nothing was measured because of that."""
+    """The state of each criterion, which is its status, but `NOT_BEGUN` instead of a failure if the learner has not
+    written what it asks for, or if nothing was measured because of that."""
     found = []
     for one in criteria:
         mistake = one["detail"].get("mistake", "")
@@ -35,7 +35,7 @@ def states(criteria):
 
 
 def html(name, criteria, hint_name=None, hint_steps=()):
-    """The card of one report: `criteria` as in its record; the hint's steps are folded, each inside the one before."""
+    """The card of one report, with `criteria` as in its record. The hint's steps are folded inside each other."""
     told = list(zip(criteria, states(criteria)))
     worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
     rows = "".join(_row(one, state) for one, state in told)
@@ -71,7 +71,7 @@ def _badge(one, state):
 
 
 def _details(detail, state):
-    """Expected and got side by side where there is room, below each other where not; then the other words."""
+    """Expected and got next to each other if there is room, else below each other, and then the other details."""
     pair = [_value(key, detail[key]) for key in ("expected", "got") if key in detail]
     both = f'<div style="display: flex; flex-wrap: wrap; gap: .3em 1em; margin: .3em 0">{"".join(pair)}</div>'
     rest = {key: text for key, text in detail.items() if key not in ("expected", "got")}
@@ -92,12 +92,12 @@ def _lines(text):
 
 
 def _code(text):
-    """Names between backticks as code, which the plain lines leave as they are."""
+    """Mark names between backticks as code. The plain lines keep the backticks."""
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _hint(name, steps):
-    """The first step behind a fold, in it the next one behind another."""
+    """The first step in a fold, which contains the next step in a second fold."""
     folded = ""
     for number in range(len(steps), 0, -1):
         label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"

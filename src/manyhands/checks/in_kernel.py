@@ -1,5 +1,7 @@
-"""Checks of functions that run in the notebook's own kernel:
-a safe way to call what the learner wrote, and to read what it returns."""
+"""Checks of functions that run in the notebook's own kernel.
+
+They need a safe way to call what the learner wrote, and to read what it returns.
+"""
 
 import inspect
 import operator
@@ -12,14 +14,14 @@ from manyhands.checks.report import Stopped
 
 NAN = float("nan")
 WORDS = {
-    "unwritten": "{name} is not written yet: put your code in the place of `raise NotImplementedError`",
+    "unwritten": "{name} is not written yet. Replace `raise NotImplementedError` with your code.",
     "raised": "{name} raised {error}",
-    "changed": "{name} has changed {what}, which belongs to its caller, who may still need it: work on a copy.",
+    "changed": "{name} has changed {what}, which belongs to its caller, who may still need it. Work on a copy.",
 }
 
 
 def ask(function, *args):
-    """What the learner's function returns; `Stopped` if it raises."""
+    """What the learner's function returns. `Stopped` if it raises."""
     answer, error = call(function, *args)
     if error:
         raise Stopped(error)
@@ -27,7 +29,7 @@ def ask(function, *args):
 
 
 def ask_kept(function, *args):
-    """As `ask`, with a copy of each list or array that is given; `Stopped` too where one is no longer what it was."""
+    """As `ask`, with a copy of each list or array that is given. `Stopped` also if the function has changed one."""
     answer, spoiled = kept(function, *args)
     if spoiled:
         raise Stopped(spoiled)
@@ -35,7 +37,7 @@ def ask_kept(function, *args):
 
 
 def kept(function, *args):
-    """(the answer, in words that the function has changed a list or array that it was given, or None)."""
+    """(the answer, the message that the function has changed a list or array that it was given, or None)."""
     lent = [deepcopy(given) if isinstance(given, (list, np.ndarray)) else given for given in args]
     answer = ask(function, *lent)
     for place, (given, copy) in enumerate(zip(args, lent)):
@@ -45,7 +47,7 @@ def kept(function, *args):
 
 
 def changed(function, place):
-    """In words: the function has changed the argument at this place."""
+    """The message that the function has changed the argument at this place."""
     try:
         what = f"`{list(inspect.signature(function).parameters)[place]}`"
     except (TypeError, ValueError, IndexError):
@@ -54,7 +56,7 @@ def changed(function, place):
 
 
 def call(function, *args):
-    """(what the learner's function returns, None), or (None, what went wrong in words)."""
+    """(what the learner's function returns, None), or (None, the message that says what went wrong)."""
     name = getattr(function, "__name__", "your function")
     try:
         return function(*args), None
@@ -65,8 +67,8 @@ def call(function, *args):
 
 
 def _in_a_line(error):
-    """`ValueError: why`; without the source lines that tf.function puts before it,
-    and where Keras has wrapped an error of a layer, that error; variables without their numbers."""
+    """`ValueError: why`, without the source lines that tf.function puts before it. If Keras has wrapped an error of a
+    layer, the layer's error is given. Variables appear without their numbers."""
     text = re.sub(r",\s*numpy=\s*(array\(.*?\)|\S+?)>", ">", str(error), flags=re.DOTALL)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
     causes = [line for line in lines if re.match(r"\w+(Error|Exception): ", line)]
@@ -74,16 +76,16 @@ def _in_a_line(error):
 
 
 def likely(asked, same=operator.eq):
-    """Names of the mistakes that explain at least half of the wrong answers, that of most answers first: in a single
-    case, two ranks say, two mistakes may come to the same. `asked`: [(the right answer, {mistake: what it gives},
-    what was given)]."""
+    """Names of the mistakes that explain at least half of the wrong answers. The mistake that explains most answers is
+    first, because two mistakes may give the same in a single case, for example on two ranks. `asked`: [(the right
+    answer, {mistake: what it gives}, what was given)]."""
     missed = [(wrong, got) for right, wrong, got in asked if not same(got, right)]
     names = [name for name in asked[0][1] if 2 * sum(same(got, wrong[name]) for wrong, got in missed) >= len(missed)]
     return sorted(names, key=lambda name: -sum(same(got, wrong[name]) for _, wrong, got in asked))
 
 
 def number(value):
-    """What the learner has returned as a float; not a number where it is none."""
+    """What the learner has returned as a float, or NaN if it is not a number."""
     try:
         return float(value)
     except Exception:  # a learner's object may do anything here
@@ -91,7 +93,7 @@ def number(value):
 
 
 def array(value):
-    """A tensor, variable or array as float NumPy; an empty array where it is nothing of the kind."""
+    """A tensor, variable or array as a NumPy array of floats, or an empty array if it is anything else."""
     if value is None:
         return np.empty(0)
     try:

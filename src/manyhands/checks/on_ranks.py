@@ -1,7 +1,7 @@
-"""An experiment with the learner's functions on all ranks, and what becomes of it when it does not come to an end.
+"""Run an experiment with the learner's functions on all ranks, and report it if it does not end.
 
 An experiment is a function of a module of this package that is imported on the ranks only. `RankReport.on_ranks` runs
-it; a hang ends after the report's patience, becomes FAIL lines, and the cluster heals.
+it. A hang ends after the report's patience and becomes FAIL lines, and the cluster heals.
 """
 
 from manyhands.checks.report import Report, Stopped
@@ -10,25 +10,25 @@ from manyhands.checks.unrun_answers import CODE_AGAIN
 PATIENCE_S, LIMIT_S = 3, 60
 
 
-HERE_ONLY = ("{name} is defined in this kernel, and not on the ranks: put `%%px --setup` into the first line "
+HERE_ONLY = ("{name} is defined in this kernel, but not on the ranks. Put `%%px --setup` into the first line "
              "of its cell, and run it again.")
 
 
-ABSENT = "There is no {name} on the ranks: run the answer cell `{cell}`, with `%%px --setup` in its first line. "
+ABSENT = "There is no {name} on the ranks. Run the answer cell `{cell}`, with `%%px --setup` in its first line. "
 
 
 class Unwritten(NotImplementedError):
-    """The learner has not written what stands in its message."""
+    """The learner has not written the function that the message names."""
 
 
 class Undefined(Unwritten):
-    """There is nothing by the name that stands in its message."""
+    """The name in the message is not defined."""
 
 
 def learners(name):
     """What the learner has called `name` on this rank.
 
-    `Undefined` if there is nothing, `Unwritten` if there is only a stub.
+    `Undefined` if the name is not defined, `Unwritten` if it is only a stub.
     """
     from IPython import get_ipython
 
@@ -47,7 +47,7 @@ def learners(name):
 
 
 def _defined_here(name):
-    """Whether the notebook's own kernel has something by this name: a cell without %%px, most likely."""
+    """Whether the notebook's own kernel has something by this name, most likely from a cell without %%px."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -55,8 +55,7 @@ def _defined_here(name):
 
 
 def _on_rank(module, experiment, *args):
-    """Runs on a rank. A stub that is not written yet is told as such;
-    any other exception is the cluster's to report."""
+    """Run an experiment on a rank. A stub is reported as unwritten, and the cluster reports any other exception."""
     import traceback
     from importlib import import_module
 
@@ -75,19 +74,19 @@ def _on_rank(module, experiment, *args):
 
 
 class RankReport(Report):
-    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words: "unwritten" and "known", {part of an
-    error: what to do about it}, must be among them."""
+    """A report that asks the ranks of `cluster`. `mistakes` are the unit's words, which must include "unwritten" and
+    "known", {part of an error: what to do about it}."""
 
     def __init__(self, name, cluster, criteria, mistakes, patience_s=PATIENCE_S):
         super().__init__(name, criteria)
         self.cluster, self._mistakes, self._patience_s = cluster, mistakes, patience_s
 
     def on_ranks(self, module, experiment, *args, remark=None, patience_s=None):
-        """Run an experiment on all ranks; the values by rank.
-        `Stopped` if a rank raises, ends or waits in vain, or has no such function.
+        """Run an experiment on all ranks, and return the values by rank.
+        `Stopped` if a rank raises, ends or waits in vain, or does not have the function.
 
-        `remark` names a mistake that is likely when ranks wait for each other in this experiment; where there is one
-        called `REMARK sizes`, it is the likely one when their messages do not fit together.
+        `remark` names a mistake that is likely when ranks wait for each other in this experiment. If a mistake called
+        `REMARK sizes` exists, it is the likely one when their messages do not fit together.
         """
         from manyhands.cluster import ClusterStopped, Fault
 
@@ -110,8 +109,8 @@ class RankReport(Report):
         return [answer["value"] for answer in answers]
 
     def _of_fault(self, fault, remark):
-        """What of a fault's report helps here, the most telling first: a long line is cut.
-        The cluster has shown the whole of it."""
+        """The helpful parts of a fault's report, the most telling first, because long texts are cut.
+        The cluster has shown the whole report."""
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
         waiting = fault.kind in ("hang", "mismatch")

@@ -1,5 +1,5 @@
-"""The learner's progress: `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
-"hints": [], "seen": [], "predictions": {...}}}`. `points` come from `manyhands check`; `seen` are the
+"""The learner's progress in `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
+"hints": [], "seen": [], "predictions": {...}}}`. The `points` are the result of `manyhands check`, and `seen` are the
 checks that were green in the notebook."""
 
 import fcntl
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def work_folder(start=None):
-    """The `work` folder above `start` (default: where we are), or None: only there is progress remembered."""
+    """The `work` folder above `start` (by default the current folder), or None. Progress is remembered only there."""
     here = Path(start or Path.cwd()).resolve()
     return next((folder for folder in (here, *here.parents) if folder.name == "work"), None)
 
@@ -23,13 +23,13 @@ def path_in(work):
 
 
 def load(work):
-    """All that is remembered and can be read; an absent or a broken file counts as nothing, and so does a value of
-    another type than the course writes."""
+    """All that is remembered and can be read. An absent or a broken file counts as nothing, and so does a value of a
+    different type from the one that the course writes."""
     return _readable(_stored(work))
 
 
 def _stored(work):
-    """What the file holds, whatever that is; None where it cannot be read."""
+    """What the file holds, whatever that is, or None if it cannot be read."""
     try:
         return json.loads(path_in(work).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -37,7 +37,7 @@ def _stored(work):
 
 
 def _readable(stored):
-    """The entries whose values have the types that the head of this module tells; what else an entry holds stays."""
+    """The entries whose values have the types that the head of this module gives. Anything else in an entry is kept."""
     entries = stored.items() if isinstance(stored, dict) else ()
     return {unit: _readable_entry(entry) for unit, entry in entries if isinstance(entry, dict)}
 
@@ -58,7 +58,7 @@ def _anything(value):
 
 
 def _is_number(value):
-    """Also false for NaN, and for whole numbers that no float can hold."""
+    """Whether this is a number. False for NaN, and for whole numbers that no float can hold."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
@@ -74,7 +74,7 @@ def _is_time(value):
 
 
 def _is_prediction(made):
-    """Whether this is a prediction that is open, or one that is settled whole."""
+    """Whether this is a prediction that is open or completely settled."""
     if not (isinstance(made, dict) and _is_answer(made.get("guess"))):
         return False
     return not {"came", "right", "surprise"} & made.keys() or (
@@ -94,7 +94,7 @@ def add_result(work, unit, points, maximum):
 
 
 def add_seen(work, unit, name):
-    """Remember that a check was seen green in the notebook; where that cannot be written, it is forgotten."""
+    """Remember that a check was seen green in the notebook. If the file cannot be written, this is forgotten."""
     with suppress(OSError), _changing(work) as units:
         entry = _entry(units, unit)
         entry["seen"] = sorted({*seen_green(entry), name})
@@ -106,7 +106,7 @@ def seen_green(entry):
 
 
 def unit_here(start=None):
-    """(the `work` folder, the name NN_topic of the unit whose lab's folder we are in), or None."""
+    """(the `work` folder, the name NN_topic of the unit whose lab's folder is the current one), or None."""
     here = Path(start or Path.cwd()).resolve()
     work = work_folder(here)
     parts = here.relative_to(work).parts if work else ()
@@ -114,7 +114,7 @@ def unit_here(start=None):
 
 
 def add_hint(work, unit, name):
-    """Remember that a hint was opened; where that cannot be written, it is forgotten."""
+    """Remember that a hint was opened. If the file cannot be written, this is forgotten."""
     with suppress(OSError), _changing(work) as units:
         hints = _entry(units, unit)["hints"]
         if name not in hints:
@@ -122,14 +122,14 @@ def add_hint(work, unit, name):
 
 
 def lock_prediction(work, unit, name, guess):
-    """Remember a prediction; one that is there already stays. Returns what is remembered: {"guess", "locked", ...}."""
+    """Remember a prediction, unless one exists already. Return what is remembered, {"guess", "locked", ...}."""
     with _changing(work) as units:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return dict(_predictions(_entry(units, unit)).setdefault(name, {"guess": guess, "locked": when}))
 
 
 def settle_prediction(work, unit, name, came, right, surprise):
-    """Remember what came of a prediction, if there is one; a first outcome stays. Returns what is remembered, or {}."""
+    """Remember the outcome of a prediction, if it exists and has none yet. Return what is remembered, or {}."""
     with _changing(work) as units:
         kept = _predictions(_entry(units, unit)).get(name, {})
         if kept and "came" not in kept:
@@ -139,7 +139,7 @@ def settle_prediction(work, unit, name, came, right, surprise):
 
 
 def predictions(work, unit):
-    """{name: {"guess", "locked"}}, and of those that are settled also "came", "right", "surprise", "settled"."""
+    """{name: {"guess", "locked"}}, with "came", "right", "surprise" and "settled" if the prediction is settled."""
     return _predictions(_entry(load(work), unit))
 
 
@@ -165,7 +165,7 @@ def _predictions(entry):
 
 @contextmanager
 def _changing(work):
-    """Read, let the caller change, write in one step; a lock keeps a second writer out meanwhile."""
+    """Read the file, let the caller change it, and write it in one step. A lock keeps other writers out."""
     path = path_in(work)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.parent / "progress.lock", "w") as lock:
@@ -186,7 +186,7 @@ def _changing(work):
 
 
 def _keep_aside(path):
-    """Keep a copy of a file that is about to lose what could not be read in it; one copy of each content is enough."""
+    """Keep a copy of a file that is about to lose what could not be read in it. One copy of each content is enough."""
     content, number = path.read_bytes(), 1
     while (kept := path.with_name(f"progress.broken{number}.json")).exists():
         if kept.read_bytes() == content:

@@ -1,10 +1,10 @@
-"""What experiments on ranks share: where tensors live, the groups that are tried,
-and which known mistake a tensor looks like."""
+"""What experiments on ranks share, namely where tensors live, the groups that are tried, and which known mistake a
+tensor looks like."""
 
 import os
 from contextlib import contextmanager
 
-GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2; the last one begins with a rank that is not rank 0
+GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3])  # worlds of 4, 3 and 2. The last one does not begin with rank 0
 ATOL = 1e-9  # and as much relative to the right value
 
 
@@ -16,8 +16,8 @@ def device():
 
 
 def device_of_any_call():
-    """`device()` where any call of the default group takes it, else the CPU: gloo's messages and reduce-scatters end a
-    process that hands them a GPU's tensor."""
+    """`device()` if every call of the default group accepts it, else the CPU, because gloo's messages and
+    reduce-scatters end a process that gives them a GPU tensor."""
     import torch
     import torch.distributed as dist
 
@@ -30,8 +30,8 @@ def numbers(tensor):
 
 
 def make_groups():
-    """The groups of GROUPS in which this rank is, as (members, group).
-    The world itself is `None`: the learner's default. Collective."""
+    """The groups of GROUPS that contain this rank, as (members, group).
+    The world itself is `None`, which is the learner's default. Collective."""
     import torch.distributed as dist
 
     found = []
@@ -43,11 +43,11 @@ def make_groups():
 
 
 def short_lived(group):
-    """The group, which ends when the next experiment begins, where it is gloo's: its thread looks for messages a
-    hundred times a second, and a rank that keeps a few hundred groups has no time for anything else."""
+    """The group, which ends when the next experiment begins if it is gloo's. Its thread looks for messages a hundred
+    times a second, and a rank that keeps a few hundred groups has no time for anything else."""
     import torch.distributed as dist
 
-    if isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == "gloo":  # else this rank is no member
+    if isinstance(group, dist.ProcessGroup) and dist.get_backend(group) == "gloo":  # else this rank is not a member
         _short_lived.append(group)
     return group
 
@@ -56,7 +56,7 @@ _short_lived = []
 
 
 def end_groups():
-    """End the groups of the experiment before. It has ended on all ranks: none is at work in them."""
+    """End the groups of the previous experiment. It has ended on all ranks, so none of them uses these groups."""
     while _short_lived:
         _end(_short_lived.pop())
 
@@ -72,12 +72,12 @@ def _end(group):
 
 @contextmanager
 def fresh_world():
-    """A new group of all ranks as the world, for the learner's `group=None` too; also a decorator of experiments.
+    """Make a new group of all ranks the world, for the learner's `group=None`, too. It can also decorate an experiment.
     Collective.
 
-    gloo forgets no message: a send or a receive that one attempt has begun and not waited for meets the next messages
-    of its group. So each attempt with messages gets a group in which none have been. NCCL's world stays as it is: its
-    operations end without a wait.
+    gloo forgets no message, so a send or a receive that one attempt has begun but not waited for meets the next
+    messages of its group. Therefore, each attempt with messages gets a group without earlier ones. NCCL's world stays
+    as it is, because its operations end without a wait.
     """
     import torch.distributed as dist
 
@@ -95,10 +95,10 @@ def fresh_world():
 
 @contextmanager
 def said_where(text):
-    """An exception of the block says in its first line where it was raised: in which of several groups, say."""
+    """Let an exception of the block say in its first line where it was raised, such as the group."""
     try:
         yield
-    except NotImplementedError:  # a stub, which is told by its name
+    except NotImplementedError:  # a stub, which is reported by its name
         raise
     except Exception as error:
         if error.args and isinstance(error.args[0], (str, int)):
@@ -108,12 +108,12 @@ def said_where(text):
 
 
 def close(a, b, atol=ATOL):
-    """Whether two tensors have one shape, and differ by no more than `atol` * (1 + |b|)."""
+    """Whether two tensors have the same shape and differ by no more than `atol` * (1 + |b|)."""
     return a.shape == b.shape and bool(((a - b).abs() <= atol * (1 + b.abs())).all())
 
 
 def looks_like(got, right, wrong, atol=ATOL):
-    """None if `got` is right, else which of the `wrong` tensors, {name: tensor}, it is, "not finite", or "other"."""
+    """None if `got` is right, else the `wrong` tensor, {name: tensor}, that it equals, "not finite" or "other"."""
     if close(got, right, atol):
         return None
     if not got.isfinite().all():

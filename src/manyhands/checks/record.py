@@ -1,7 +1,7 @@
-"""What a check cell hands to the grader: plain JSON, made here, compared in `manyhands.grading`.
+"""What a check cell hands to the grader. It is plain JSON, which is made here and compared in `manyhands.grading`.
 
-A record is `{"schema": 1, "name": ..., "criteria": [...]}`; a criterion is `{"name", "text", "points", "status",
-"values", "atol", "rtol", "detail"}`. `values` are the evidence: numbers that depend on the seed and on what the
+A record is `{"schema": 1, "name": ..., "criteria": [...]}`, and a criterion is `{"name", "text", "points", "status",
+"values", "atol", "rtol", "detail"}`. `values` are the evidence, namely numbers that depend on the seed and on what the
 learner's code did.
 """
 
@@ -15,11 +15,11 @@ MAX_VALUES = 4096
 MAX_TEXT = 400  # of a line
 MAX_LINES = 6
 SHOWN = 6  # of a long list
-CLOSE = 1e-9  # rounding is no difference to tell of
+CLOSE = 1e-9  # a smaller difference is rounding, which is not shown
 
 
 def flatten(values):
-    """Any nesting of numbers, strings, arrays and tensors as one flat list that JSON can carry; never raises."""
+    """Any nesting of numbers, strings, arrays and tensors as one flat list that JSON can carry. It never raises."""
     flat = []
     _flatten(values, flat, depth=0)
     return flat
@@ -39,7 +39,7 @@ def _flatten(value, flat, depth):
 
 
 def plain(value):
-    """A tensor, array or numpy scalar as Python numbers; anything else as it is."""
+    """A tensor, array or numpy scalar as Python numbers, and anything else as it is."""
     if isinstance(value, (bool, int, float, str, list, tuple, dict, type(None))):
         return value
     for convert in (lambda: value.tolist(), lambda: value.numpy().tolist()):
@@ -61,7 +61,7 @@ def _scalar(value):
 
 
 def shorten(value):
-    """A value in a few words for a reader: numbers to six digits, long lists cut."""
+    """A value in a few words for a reader, with numbers to six digits and long lists cut."""
     value = plain(value)
     if isinstance(value, bool) or value is None:
         text = str(value)
@@ -83,8 +83,8 @@ def shorten(value):
 
 
 def told_apart(expected, got):
-    """Both in a few words; where these are the same words, or the first difference between two lists is behind a cut,
-    each ends with what stands at that place."""
+    """Both values in a few words. If these words are the same, or a cut hides the first difference between two lists,
+    each ends with its value at the place of the difference."""
     texts = [shorten(expected), shorten(got)]
     place = _first_difference(plain(expected), plain(got))
     if not place or texts[0] != texts[1] and all(index < SHOWN for index in place):
@@ -95,8 +95,8 @@ def told_apart(expected, got):
 
 
 def _first_difference(one, other):
-    """The indices that lead to the first place where two nested lists differ;
-    () for what are no lists, None if they do not differ."""
+    """The indices that lead to the first place where two nested lists differ.
+    () for values that are not lists, None if they do not differ."""
     if not (isinstance(one, (list, tuple)) and isinstance(other, (list, tuple))):
         if isinstance(one, Real) and isinstance(other, Real):
             return None if math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE) else ()
@@ -109,7 +109,7 @@ def _first_difference(one, other):
 
 
 def _exactly(value, place):
-    """What stands at a place of nested lists, a number to twelve digits."""
+    """The value at a place in nested lists, a number to twelve digits."""
     for index in place:
         value = plain(value)
         if index >= len(value):
@@ -121,13 +121,13 @@ def _exactly(value, place):
 
 
 def shorten_lines(text):
-    """A text for a reader, with room for each of its lines: of several things told, the last one is often the cause."""
+    """A text for a reader, with room for each of its lines, because the last of several lines is often the cause."""
     lines = str(text).split("\n")
     return "\n".join(cut(line, MAX_TEXT) for line in lines[:MAX_LINES] + ["..."] * (len(lines) > MAX_LINES))
 
 
 def cut(text, longest):
-    """At most so many letters of a text; a cut falls between two words, where none is very long, and "..." follows."""
+    """At most `longest` characters of a text. A cut is between two words unless one is very long, and "..." follows."""
     if len(text) <= longest:
         return text
     room = longest - 3

@@ -1,4 +1,4 @@
-"""The report of a check cell: one line for each criterion, and a record for the grader.
+"""The report of a check cell, with one line for each criterion and a record for the grader.
 
     with Report("average", CRITERIA) as report:
         gradients = ...                                     # of the learner's function
@@ -17,7 +17,8 @@ from manyhands.checks.record import BLOCKED, FAIL, MIME, PASS, SCHEMA, flatten, 
 
 
 class Stopped(Exception):
-    """A check cannot go on: what it has not judged fails, with these details (`mistake`, `rank`, `expected`, `got`)."""
+    """A check cannot go on. The criteria that are not judged yet fail with these details (`mistake`, `rank`,
+    `expected`, `got`)."""
 
     def __init__(self, mistake=None, **details):
         super().__init__(mistake)
@@ -25,8 +26,8 @@ class Stopped(Exception):
 
 
 class Report:
-    """The result of one check cell, as a context manager: shown when its block ends;
-    where it ends by `Stopped`, what was not judged fails.
+    """The result of one check cell, as a context manager. It is shown when its block ends. If the block ends by
+    `Stopped`, the criteria that were not judged fail.
 
     `name` is the cell's grade_id without `-check`; `criteria[name]` are its criteria, {name: (points, what it asks
     for)}, in the order of the cell's lines.
@@ -52,26 +53,25 @@ class Report:
 
     @contextmanager
     def part(self, *names):
-        """The part of a check that these criteria need: where it ends by `Stopped`, only they fail,
-        and the check goes on."""
+        """The part of a check that these criteria need. If it ends by `Stopped`, only these criteria fail, and the
+        check goes on."""
         try:
             yield
         except Stopped as stopped:
             self.fail(stopped, names)
 
     def judge(self, name, problems, values=(), **tolerance):
-        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None,
-        of which the first counts; `values`, `atol`, `rtol`: as in `criterion`."""
+        """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None. The first problem
+        counts. `values`, `atol`, `rtol`: as in `criterion`."""
         if isinstance(values, Iterator):
-            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold: give a "
-                            "list")
+            raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold, so give "
+                            "a list")
         problem = next(filter(None, problems), {})
         points, text = self.asked[name]
         return self.criterion(name, points=points, text=text, passed=not problem, values=values, **tolerance, **problem)
 
     def fail(self, stopped, names=None):
-        """Of these criteria, or of all, those that are not judged yet fail for one reason,
-        which the first of them tells."""
+        """Let the open criteria, of these or of all, fail for one reason, which the first of them shows."""
         open_ones = [name for name in names or self.asked if name not in self._judged()]
         for i, name in enumerate(open_ones):
             self.judge(name, [stopped.details if i == 0 else {"rank": stopped.details.get("rank"), "mistake": SAME}])
@@ -81,17 +81,17 @@ class Report:
 
     def criterion(self, name, *, points, text, passed, values=(), atol=0.0, rtol=0.0,
                   rank=None, expected=None, got=None, mistake=None):
-        """Add one criterion; returns whether it passed.
+        """Add one criterion, and return whether it passed.
 
-        `values` is the evidence: numbers (nested lists, arrays and tensors will do) that depend on the seed and that
-        the learner's code has produced, never the check's own expectation. The grader compares them with the solution's
-        to `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake of the check:
-        `ValueError`. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are shown where it
-        fails.
+        `values` is the evidence, namely numbers (nested lists, arrays and tensors will do) that depend on the seed and
+        that the learner's code has produced, never the check's own expectation. The grader compares them with the
+        solution's values to `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake in the
+        check and raises ValueError. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are
+        shown if it fails.
         """
         passed, values = bool(passed), flatten(values)
         if passed and not values:
-            raise ValueError(f"criterion {name!r} passes without values: give the numbers that prove it")
+            raise ValueError(f"criterion {name!r} passes without values, so give the numbers that prove it")
         detail = {"rank": rank, "expected": expected, "got": got, "mistake": mistake}
         detail = {} if passed else {key: value for key, value in detail.items() if value is not None}
         if {"expected", "got"} <= detail.keys():
@@ -101,18 +101,18 @@ class Report:
         return passed
 
     def blocked(self, name, *, points, text, why):
-        """Add a criterion that this machine cannot check: neither failed nor passed, and out of the denominator."""
+        """Add a criterion that this machine cannot check. It is neither failed nor passed, and not in the total."""
         self._add(name, points, text, BLOCKED, [], 0.0, 0.0, {"why": shorten(why)})
 
     def _add(self, name, points, text, status, values, atol, rtol, detail):
         if any(criterion["name"] == name for criterion in self.criteria):
-            raise ValueError(f"criterion {name!r} is there twice: give each its own name")
+            raise ValueError(f"criterion {name!r} appears twice, so give each its own name")
         self.criteria.append({"name": name, "text": text, "points": points, "status": status, "values": values,
                               "atol": float(atol), "rtol": float(rtol), "detail": detail})
 
     @property
     def record(self):
-        """What the grader gets: plain JSON (see `manyhands.checks.record`)."""
+        """What the grader gets, as plain JSON (see `manyhands.checks.record`)."""
         return {"schema": SCHEMA, "name": self.name, "criteria": self.criteria}
 
     def lines(self):
@@ -131,11 +131,11 @@ class Report:
         return card.html(self.name, self.criteria, name, steps_of(hints_of(name.split("-")[0])[name]) if name else ())
 
     def show(self):
-        """Show the report: a card in a learner's notebook, in colour on a terminal, else as plain lines.
+        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere.
 
-        Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, and those are what is stored. Where a
-        grader asks for it (`MANYHANDS_RECORD=1`) the record is published too; it stays out of stored outputs, since its
-        last digits differ from one machine to another.
+        Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, which are what is stored. If a grader
+        asks for it (`MANYHANDS_RECORD=1`), the record is published, too. It stays out of stored outputs, since its last
+        digits differ between machines.
         """
         if in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1":
             _publish({"text/plain": "\n".join(self.lines()), "text/html": self.html()})
@@ -146,7 +146,7 @@ class Report:
             _publish({MIME: self.record})
 
     def _remember(self):
-        """In the learner's own lab: that this check was seen green, for the start page."""
+        """In the learner's own lab, remember for the start page that this check was seen green."""
         found = {criterion["status"] for criterion in self.criteria}
         here = progress.unit_here()
         if here and PASS in found and FAIL not in found:
@@ -154,7 +154,7 @@ class Report:
 
 
 def in_notebook():
-    """True in a kernel of Jupyter; false in a terminal, a script or a test."""
+    """True in a kernel of Jupyter, false in a terminal, a script or a test."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -169,7 +169,7 @@ def _publish(data):
 
 
 def criterion_lines(criterion):
-    """`PASS 2/2  text`, and for one that did not pass, its details below."""
+    """`PASS 2/2  text` and, if the criterion did not pass, its details below."""
     status, points = criterion["status"], criterion["points"]
     if status == BLOCKED:
         head = "BLOCKED   "

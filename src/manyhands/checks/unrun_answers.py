@@ -1,25 +1,25 @@
-"""What a check cell says below a NameError in a notebook: which answer cell has not been run, and that it may have been
-turned into text by the key M."""
+"""What a check cell says below a NameError in a notebook. It names the answer cell that has not been run, and says that
+the key M may have turned it into text."""
 
 import re
 
 CODE_AGAIN = (
-    "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y: "
-    "it is a code cell again."
+    "If it is a text cell now, without [ ] on its left, click on it, press Esc and then Y, "
+    "which makes it a code cell again."
 )
 NOT_RUN = (
     "`{missing}` is not defined, so its answer cell, `{name}` or an earlier one, has not been run in this kernel. "
-    "Run it. "
+    "Run that cell. "
 )
 NO_SET_UP = (
     "`{missing}` is not defined, because a set-up cell at the top of this notebook has not been run in this "
     "kernel. Run all cells from the top. "
 )
-_registered = []  # the shells that say it
+_registered = []  # the shells that print it
 
 
 def sentence(source, error, cell_id=None):
-    """The sentence for a cell that ended by this error; None where it is no check cell, or no NameError."""
+    """The message for a cell that ended by this error, or None if it is not a check cell or not a NameError."""
     called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
     missing = getattr(error, "name", None)
     if not called or not isinstance(error, NameError) or not missing:
@@ -31,7 +31,7 @@ def sentence(source, error, cell_id=None):
 
 
 def register(shell):
-    """Have this shell say it from now on, below what Python says itself."""
+    """Let this shell print the message from now on, below Python's own."""
     if shell is None or shell in _registered:
         return
     shell.events.register("post_run_cell", _tell)

@@ -1,7 +1,7 @@
 """The sequences go through the package's own RNN.
 
 fails: ragged/outputs, ragged/state
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 10
 runs: ragged
 """

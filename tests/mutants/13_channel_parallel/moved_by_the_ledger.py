@@ -1,7 +1,7 @@
 """The bytes are those of the ledger's own model.
 
 fails: moved/bytes, moved/side
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 15
 runs: moved
 """

@@ -1,7 +1,7 @@
 """The operators are those of manyhands.links.
 
 fails: operators/forward, operators/backward, operators/bytes
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 13
 runs: operators
 """

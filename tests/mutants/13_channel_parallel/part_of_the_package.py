@@ -1,7 +1,7 @@
 """The part is cut by manyhands.links.
 
 fails: part/cut, part/memory
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 15
 runs: part
 """

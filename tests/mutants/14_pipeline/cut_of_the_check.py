@@ -1,7 +1,7 @@
 """The answer is that of the check's own module.
 
 fails: cut/blocks, cut/dearest
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 19
 runs: cut
 """

@@ -1,7 +1,7 @@
 """The heads are not brought back beside each other for each place.
 
 fails: attention/values, attention/gradients
-shows: attention does not give what one process gives
+shows: attention does not give what a single process computes
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """A place does not see itself.
 
 fails: attention/values, attention/gradients
-shows: does the mask hide a place from itself
+shows: Does the mask hide a position from itself
 points: 26
 runs: attention
 """

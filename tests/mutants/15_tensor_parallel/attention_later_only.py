@@ -1,7 +1,7 @@
 """The mask is the wrong way round.
 
 fails: attention/values, attention/gradients
-shows: itself and later places
+shows: itself and later positions
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """The mask comes after softmax.
 
 fails: attention/values, attention/gradients
-shows: The mask comes after softmax
+shows: The mask is applied after softmax
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """Scores of later places become 0.
 
 fails: attention/values, attention/gradients
-shows: softmax gives them weight still
+shows: softmax still gives them weight
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """The mask is missing.
 
 fails: attention/values, attention/gradients
-shows: sees places that come after it
+shows: sees positions that come after it
 points: 26
 runs: attention
 """

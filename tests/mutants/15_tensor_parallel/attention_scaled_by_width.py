@@ -1,7 +1,7 @@
 """The scores are divided by the root of the width.
 
 fails: attention/values, attention/gradients
-shows: It is the size of a head that counts
+shows: the size of a head is what counts
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """The mask begins one place too late.
 
 fails: attention/values, attention/gradients
-shows: A place sees the place that comes after it
+shows: A position sees the position that comes after it
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """softmax is taken over the wrong axis.
 
 fails: attention/values, attention/gradients
-shows: softmax is taken over the places that look
+shows: softmax is taken over the positions that look
 points: 26
 runs: attention
 """

@@ -1,7 +1,7 @@
 """x enters three times: three all-reduces in backward.
 
 fails: attention/calls
-shows: More than one call in backward
+shows: There is more than one call in backward
 points: 27
 runs: attention
 """

@@ -1,7 +1,7 @@
 """Only of the weights' dimensions it is asked whether they divide.
 
 fails: choose/fits, choose/cheapest
-shows: a dimension does not divide
+shows: a size cannot be divided
 points: 26
 runs: choose
 """

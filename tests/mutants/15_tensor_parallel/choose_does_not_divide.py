@@ -1,7 +1,7 @@
 """Sizes are rounded down.
 
 fails: choose/fits, choose/cheapest
-shows: does not divide by the ranks of its axis
+shows: a size cannot be divided by the number of ranks along its axis
 points: 26
 runs: choose
 """

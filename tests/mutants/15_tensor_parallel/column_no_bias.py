@@ -1,7 +1,7 @@
 """The bias is forgotten.
 
 fails: column/values, column/gradients
-shows: b holds the numbers of this rank's columns
+shows: it holds the numbers of this rank's columns
 shows: b has no gradient
 points: 26
 runs: column

@@ -1,7 +1,7 @@
 """The columns are summed over the ranks.
 
 fails: column/values, column/calls
-shows: nothing is to be added up
+shows: nothing must be added up
 points: 26
 runs: column
 """

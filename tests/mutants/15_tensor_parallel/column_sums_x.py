@@ -1,7 +1,7 @@
 """g in the place of f.
 
 fails: column/values, column/gradients, column/calls
-shows: All of them have the same x already
+shows: all of them have the same x already
 points: 25
 runs: column
 """

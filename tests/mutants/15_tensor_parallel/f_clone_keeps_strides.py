@@ -1,7 +1,7 @@
 """f sums a clone of the gradient, which lies in memory as the gradient does: transposed, on one rank.
 
 fails: f-and-g/gradients
-shows: copy_to: the numbers lie in another order in memory on one rank
+shows: In copy_to, one rank's numbers are in a different order in memory
 points: 27
 runs: f-and-g
 """

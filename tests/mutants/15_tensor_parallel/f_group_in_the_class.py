@@ -1,7 +1,7 @@
 """The group is kept in the class, where the next call replaces it.
 
 fails: f-and-g/gradients, f-and-g/calls
-shows: ctx belongs to one call: keep the group there
+shows: ctx belongs to one call, so keep the group there
 points: 26
 runs: f-and-g
 """

@@ -1,7 +1,7 @@
 """f sums into the gradient that comes in.
 
 fails: f-and-g/gradients
-shows: backward has changed the gradient that came in
+shows: backward has changed the gradient that it received
 points: 27
 runs: f-and-g
 """

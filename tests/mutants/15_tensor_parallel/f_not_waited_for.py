@@ -1,7 +1,7 @@
 """f starts its all-reduce, and does not wait for it.
 
 fails: f-and-g/gradients
-shows: backward: copy_to sums the gradients
+shows: in backward, copy_to sums the gradients
 points: 27
 runs: f-and-g
 """

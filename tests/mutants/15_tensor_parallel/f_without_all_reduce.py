@@ -1,7 +1,7 @@
 """f does nothing in backward, either.
 
 fails: f-and-g/gradients, f-and-g/calls
-shows: copy_to does nothing in backward
+shows: copy_to returns only this rank's own gradient
 shows: There is no all-reduce in backward
 points: 26
 runs: f-and-g

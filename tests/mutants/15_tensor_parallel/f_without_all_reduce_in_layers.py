@@ -2,7 +2,7 @@
 
 fails: column/gradients, column/calls, mlp/gradients, mlp/calls, attention/gradients, attention/calls
 shows: Where does x enter the cut part?
-shows: Each rank's columns give x only a part
+shows: each rank's columns give x only a part
 points: 22
 runs: column, row, mlp, attention
 """

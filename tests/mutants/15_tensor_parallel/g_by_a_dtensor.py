@@ -1,7 +1,7 @@
 """g is the package torch.distributed.tensor.
 
 fails: f-and-g/values, f-and-g/gradients, f-and-g/calls
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 25
 runs: f-and-g
 """

@@ -1,7 +1,7 @@
 """g sums a clone of x, which lies in memory as x does.
 
 fails: f-and-g/values
-shows: reduce_from: the numbers lie in another order in memory on one rank
+shows: In reduce_from, one rank's numbers are in a different order in memory
 points: 27
 runs: f-and-g
 """

@@ -1,7 +1,7 @@
 """g has an all-reduce in backward, too.
 
 fails: f-and-g/gradients, f-and-g/calls
-shows: each has the whole gradient already
+shows: each already has the whole gradient
 shows: reduce_from needs no call in backward
 points: 26
 runs: f-and-g

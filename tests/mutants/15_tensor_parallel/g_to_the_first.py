@@ -1,7 +1,7 @@
 """The sum is on the first rank only.
 
 fails: f-and-g/values, f-and-g/calls
-shows: reduce_from does not give what one process gives
+shows: reduce_from does not give what a single process computes
 points: 26
 runs: f-and-g
 """

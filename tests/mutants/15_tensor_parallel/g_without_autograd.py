@@ -1,7 +1,7 @@
 """reduce_from is a bare all-reduce: its output has no gradient function.
 
 fails: f-and-g/gradients
-shows: stands outside the graph
+shows: is outside the graph
 points: 27
 runs: f-and-g
 """

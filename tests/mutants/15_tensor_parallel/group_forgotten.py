@@ -1,7 +1,7 @@
 """f sums over the world.
 
 fails: f-and-g/values, f-and-g/gradients, f-and-g/calls
-shows: is `group` given to every call
+shows: Is `group` given to every call
 points: 25
 runs: f-and-g
 """

@@ -1,7 +1,7 @@
 """Heads are dealt out in turn.
 
 fails: attention/pieces
-shows: neighbouring ones
+shows: neighbouring heads
 points: 27
 runs: attention
 """

@@ -1,7 +1,7 @@
 """cut_heads takes the rank that runs, not the one that is asked for.
 
 fails: attention/pieces
-shows: does not give what one process gives
+shows: does not give what a single process computes
 points: 27
 runs: attention
 """

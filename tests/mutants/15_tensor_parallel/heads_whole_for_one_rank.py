@@ -1,7 +1,7 @@
 """For one rank the whole itself is returned.
 
 fails: attention/pieces
-shows: is the whole itself, or lies in its memory
+shows: is the whole itself or shares its memory
 points: 27
 runs: attention
 """

@@ -1,7 +1,7 @@
 """The second layer is not told the group.
 
 fails: mlp/values, mlp/gradients, mlp/calls
-shows: is `group` given to every call
+shows: Is `group` given to every call
 points: 25
 runs: mlp
 """

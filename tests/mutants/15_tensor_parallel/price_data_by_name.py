@@ -1,7 +1,7 @@
 """The data are known by the name of a dimension.
 
 fails: price/axes, price/numbers
-shows: nobody needs the gradient of the data
+shows: the gradient of the data, the first operand of the first product, is not needed
 points: 26
 runs: price
 """

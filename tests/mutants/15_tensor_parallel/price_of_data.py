@@ -1,7 +1,7 @@
 """The gradient of the data is summed, too.
 
 fails: price/axes, price/numbers
-shows: nobody needs the gradient of the data
+shows: the gradient of the data, the first operand of the first product, is not needed
 points: 26
 runs: price
 """

@@ -1,7 +1,7 @@
 """Only one axis of a sum in forward is counted.
 
 fails: price/axes, price/numbers
-shows: the ledger sees other all-reduces
+shows: the ledger sees different all-reduces
 points: 26
 runs: price
 """

@@ -1,7 +1,7 @@
 """Backward sums tensors of the output's size.
 
 fails: price/numbers
-shows: backward that of the operand
+shows: backward sums the piece of the operand
 points: 27
 runs: price
 """

@@ -1,7 +1,7 @@
 """A tensor is thought to have two dimensions.
 
 fails: price/numbers
-shows: the ledger sees all-reduces of other sizes
+shows: the ledger sees all-reduces of different sizes
 points: 27
 runs: price
 """

@@ -1,7 +1,7 @@
 """Only of the second product's first operand the gradient is counted, not of the third's.
 
 fails: price/axes, price/numbers
-shows: the ledger sees other all-reduces
+shows: the ledger sees different all-reduces
 points: 26
 runs: price
 """

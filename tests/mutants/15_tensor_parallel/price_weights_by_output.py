@@ -1,7 +1,7 @@
 """The gradient of a weight is summed with as many numbers as the output has.
 
 fails: price/numbers
-shows: the ledger sees all-reduces of other sizes
+shows: the ledger sees all-reduces of different sizes
 points: 27
 runs: price
 """

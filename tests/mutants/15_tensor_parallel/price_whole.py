@@ -1,7 +1,7 @@
 """The numbers of whole tensors.
 
 fails: price/numbers
-shows: A rank sums its piece
+shows: a rank sums only its piece
 points: 27
 runs: price
 """

@@ -1,7 +1,7 @@
 """Two dimensions on one axis are accepted.
 
 fails: reductions/refused
-shows: Raise ValueError. Look at all dimensions
+shows: Raise a ValueError, and look at all dimensions
 points: 27
 runs: reductions
 """

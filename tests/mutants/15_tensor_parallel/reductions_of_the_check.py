@@ -1,7 +1,7 @@
 """The answer is that of the check's own module.
 
 fails: reductions/forward, reductions/backward, reductions/refused
-shows: this is the package's own answer, which is closed here: write it yourself
+shows: this is the package's own answer, which is closed here, so write it yourself
 points: 24
 runs: reductions
 """

@@ -1,7 +1,7 @@
 """One set of axes for all.
 
 fails: reductions/forward, reductions/backward, reductions/refused
-shows: Asked for are three collections of axes
+shows: Return three collections of axes
 points: 24
 runs: reductions
 """

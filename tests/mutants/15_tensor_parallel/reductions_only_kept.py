@@ -1,7 +1,7 @@
 """Backward forgets the dimensions that forward sums away.
 
 fails: reductions/backward
-shows: also where the dimension that is cut is summed away forward
+shows: even where the cut dimension is summed away in forward
 points: 26
 runs: reductions
 """

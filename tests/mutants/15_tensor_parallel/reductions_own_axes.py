@@ -1,7 +1,7 @@
 """The two gradients are exchanged.
 
 fails: reductions/backward
-shows: is cut along an axis over which its gradient is to be summed
+shows: is cut along an axis over which your answer sums its gradient
 points: 26
 runs: reductions
 """

@@ -1,7 +1,7 @@
 """Two dimensions on one axis are noticed within one tensor only.
 
 fails: reductions/refused
-shows: Look at all dimensions that a or b has
+shows: look at all dimensions that a or b has
 points: 27
 runs: reductions
 """

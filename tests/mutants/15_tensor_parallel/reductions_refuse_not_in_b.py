@@ -1,7 +1,7 @@
 """Two dimensions of b on one axis are not refused, only two of a, or one of each.
 
 fails: reductions/refused, choose/fits, choose/cheapest
-shows: two dimensions of the product lie on one axis, so ranks would compute blocks
+shows: two dimensions of the product are on one axis, so ranks would compute only blocks
 points: 25
 """
 # %% grade_id="reductions"

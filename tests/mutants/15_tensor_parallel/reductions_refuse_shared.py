@@ -1,7 +1,7 @@
 """A dimension that both operands have counts as two, so that layouts that are possible are refused.
 
 fails: reductions/forward, reductions/backward, reductions/refused
-shows: no two dimensions of this product lie on one axis
+shows: no two dimensions of this product are on one axis
 points: 24
 runs: reductions
 """

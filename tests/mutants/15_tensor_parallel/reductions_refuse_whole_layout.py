@@ -1,7 +1,7 @@
 """A layout that lays any two dimensions on one axis is refused.
 
 fails: reductions/refused
-shows: What the layout says of other dimensions does not matter
+shows: What it says about other dimensions does not matter
 points: 27
 runs: reductions
 """

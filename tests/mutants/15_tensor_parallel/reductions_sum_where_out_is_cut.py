@@ -1,7 +1,7 @@
 """Forward sums over the axes of the output.
 
 fails: reductions/forward
-shows: the output is cut along an axis over which it is to be summed
+shows: the output is cut along an axis over which your answer sums it
 points: 27
 runs: reductions
 """

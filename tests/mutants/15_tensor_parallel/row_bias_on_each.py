@@ -1,7 +1,7 @@
 """Each rank adds the bias before the sum.
 
 fails: row/values
-shows: as every rank adds it before the sum
+shows: because every rank adds it before the sum
 points: 27
 runs: row
 """

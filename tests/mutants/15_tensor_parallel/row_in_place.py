@@ -1,7 +1,7 @@
 """The product is summed in place, outside of autograd.
 
 fails: row/gradients
-shows: stands outside the graph
+shows: is outside the graph
 points: 27
 runs: row
 """

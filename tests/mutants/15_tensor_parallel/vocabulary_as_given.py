@@ -2,7 +2,7 @@
 
 fails: vocabulary/values, vocabulary/gradients, vocabulary/sent
 shows: Each rank subtracts the largest score of its own words
-shows: Each rank has only a part of the gradient of h
+shows: each rank has only a part of the gradient of h
 points: 25
 """
 # %% grade_id="vocabulary"

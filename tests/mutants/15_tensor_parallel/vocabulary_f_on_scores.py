@@ -1,7 +1,7 @@
 """copy_to is called with the scores, where each rank has different ones.
 
 fails: vocabulary/gradients, vocabulary/sent
-shows: The gradient of h is not that of one process
+shows: The gradient of h is not what a single process computes
 points: 26
 """
 # %% grade_id="vocabulary"

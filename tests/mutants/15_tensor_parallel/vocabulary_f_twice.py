@@ -1,7 +1,7 @@
 """h enters by copy_to twice.
 
 fails: vocabulary/gradients, vocabulary/sent
-shows: times too large
+shows: too large by a factor of
 shows: Backward sends more than a tensor as large as h
 points: 26
 """

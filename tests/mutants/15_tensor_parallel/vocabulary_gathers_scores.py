@@ -1,7 +1,7 @@
 """Each rank sums up the scores of all ranks, so it sends as many numbers as there are words.
 
 fails: vocabulary/sent
-shows: Forward sends more than three numbers for each place
+shows: Forward sends more than three numbers for each position
 points: 27
 """
 # %% grade_id="vocabulary"

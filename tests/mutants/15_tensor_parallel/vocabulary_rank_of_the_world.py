@@ -1,7 +1,7 @@
 """The number of a word on this rank is counted by the rank in the world.
 
 fails: vocabulary/values, vocabulary/gradients
-shows: although it does in the group of all ranks
+shows: although it gives the right ones in the group of all ranks
 shows: Repair the criterion above first
 points: 26
 """

@@ -2,7 +2,7 @@
 
 fails: vocabulary/gradients, vocabulary/sent
 shows: h has only the gradient that came back through this rank's words
-shows: Each rank has only a part of the gradient of h
+shows: each rank has only a part of the gradient of h
 points: 26
 """
 # %% grade_id="vocabulary"

@@ -159,7 +159,7 @@ def test_hint_is_printed_and_remembered(some_hints, tmp_path, monkeypatch, capsy
     assert capsys.readouterr().out == "Divide by the world size.\n" * 2
     assert json.loads((tmp_path / "work/.manyhands/progress.json").read_text()) == {"90_tiny": {"hints": ["90-average"]}}
     hint("90-else")
-    assert "There is no hint '90-else'. There are: 90-average." in capsys.readouterr().out
+    assert "There is no hint '90-else'. The existing hints are: 90-average." in capsys.readouterr().out
 
 
 def test_hint_outside_work_leaves_no_file(some_hints, tmp_path, monkeypatch):
@@ -232,7 +232,7 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("here, says", [(True, "and not on the ranks: put `%%px --setup`"), (False, "rows_of is not written yet.\nThere is no rows_of on the ranks: run the answer cell `rows`, .* press Esc and then Y")])
+@pytest.mark.parametrize("here, says", [(True, "but not on the ranks. Put `%%px --setup`"), (False, "rows_of is not written yet.\nThere is no rows_of on the ranks. Run the answer cell `rows`, .* press Esc and then Y")])
 def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
     from manyhands.checks import on_ranks
 

@@ -77,7 +77,7 @@ def test_programs_need_every_kind_of_sum(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_job_has_a_trap(seed):
-    """Whoever falls into it chooses a layout that does not fit, or another one that does, and pays more."""
+    """A learner who falls into it chooses a layout that does not fit, or one that fits and sends more."""
     for job, trap in zip(cases.jobs(seed), cases.TRAPS, strict=True):
         best, layout = verdicts.cheapest(job)
         assert best > 0 and verdicts.layout_problems(job, layout) == {"fits": None, "cheapest": None}
@@ -89,7 +89,7 @@ def test_each_job_has_a_trap(seed):
         if trap in ("no activations", "no data", "no last output", "three copies", "one copy", "numbers", "just over"):
             assert "not fit" in told["fits"]["mistake"] or "not with the data" in told["fits"]["mistake"]
         elif trap in ("odd batch", "odd weight"):
-            assert "does not divide" in told["fits"]["mistake"]
+            assert "cannot be divided" in told["fits"]["mistake"]
         else:
             assert told["fits"] is None
 
@@ -118,7 +118,7 @@ def test_tables_may_be_sets_and_tuples():
 
 
 @pytest.mark.parametrize("table, place, fragment", [
-    ([["x"], [], []], 0, "beside each other"), ([[], [], []], 0, "was summed away"), ([["y", "y"], [], []], 0, "twice"),
+    ([["x"], [], []], 0, "next to each other"), ([[], [], []], 0, "was summed away"), ([["y", "y"], [], []], 0, "twice"),
     ([["y"], ["x"], []], 1, "a is cut along an axis"), ([["y"], ["y"], []], 1, "a is cut"), ([["y"], [], []], 2, "only the other operand is cut"),
     ([["y"], [], ["x", "x"]], 2, "twice"),
 ])
@@ -130,7 +130,7 @@ def test_a_wrong_table_is_told(table, place, fragment):
 
 
 @pytest.mark.parametrize("answer, fragment", [
-    (None, "list of pairs"), ([], "forward only"), ([("x", 24.0)], "other all-reduces"), ([("x", 24.0)] * 2 + [("x", 48.0)], "other all-reduces")])
+    (None, "list of pairs"), ([], "forward only"), ([("x", 24.0)], "different all-reduces"), ([("x", 24.0)] * 2 + [("x", 48.0)], "different all-reduces")])
 def test_a_wrong_price_is_told(answer, fragment):
     case = MLP, SIZES, {"batch": "x"}, MESH
     seen = [("x", 24), ("x", 24)]
@@ -165,7 +165,7 @@ def test_what_a_layer_may_not_do_is_told():
     assert "was not run" in verdicts.gradients_problem(case_of(value={"shape": None}))["mistake"]
     assert "no all-reduce in forward" in verdicts.calls_problem(case_of(forward=[0, 0]))["mistake"]
     assert "Nothing has to be sent in backward" in verdicts.calls_problem(case_of(backward=[1, 32]))["mistake"]
-    assert "the bytes" in verdicts.calls_problem(case_of(forward=[1, 64]))["mistake"]
+    assert "too many bytes" in verdicts.calls_problem(case_of(forward=[1, 64]))["mistake"]
 
 
 @pytest.mark.parametrize("looks", ["nothing", "own", "times", "divided", "nothing summed", "shape", "dtype", "not finite", "other", "other in a group"])

@@ -1,7 +1,7 @@
-"""Checks of unit 15, tensor parallelism: layers of which each rank has a part, on the ranks; layouts in the notebook's
-kernel, tried on the ranks.
+"""Checks of unit 15, tensor parallelism. Layers of which each rank has a part run on the ranks, whereas layouts are asked
+for in the notebook's kernel and tried on the ranks.
 
-Layers, layouts and sizes are drawn from the seed; what is sent is what the ledger sees.
+Layers, layouts and sizes are drawn from the seed, and the ledger measures what is sent.
 """
 
 import copy
@@ -21,27 +21,27 @@ __all__ = ["HINTS", "attention", "choose", "column", "f_and_g", "mlp", "price", 
 RTOL = 1e-9
 OURS = (cases.rule, cases.reduced, cases.possible, cases.runs_well, cases.seen_by, cases.sent_bytes, cases.held_bytes, cases.numbers,
         verdicts.cheapest)  # the check's own answers
-OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # in the words of an exception: nothing was found
+OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")  # parts of an exception's text that mean that nothing was found
 check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def f_and_g(cluster, copy_name, sum_name):
-    """Check `copy_to(x, group)` and `reduce_from(x, group)`: forward, backward, and what each of them sends."""
+    """Check `copy_to(x, group)` and `reduce_from(x, group)` forward and backward, and what each of them sends."""
     _layer("f-and-g", cluster, "f_and_g", copy_name, sum_name)
 
 
 def column(cluster, name):
-    """Check `name(x, w, b, group)`: a layer of which each rank has some columns."""
+    """Check `name(x, w, b, group)`, a layer of which each rank has some columns."""
     _layer("column", cluster, "column", name)
 
 
 def row(cluster, name):
-    """Check `name(x, w, b, group)`: a layer of which each rank has some rows."""
+    """Check `name(x, w, b, group)`, a layer of which each rank has some rows."""
     _layer("row", cluster, "row", name)
 
 
 def mlp(cluster, name):
-    """Check `name(x, up, up_bias, down, down_bias, group)`: two layers, and one sum in each direction."""
+    """Check `name(x, up, up_bias, down, down_bias, group)`, which has two layers and one sum in each direction."""
     _layer("mlp", cluster, "mlp", name)
 
 
@@ -60,7 +60,7 @@ def attention(cluster, cut_name, name):
 
 
 def vocabulary(cluster, name):
-    """Check `name(h, head, targets, group)`: the cross-entropy of each place, with a head of which each rank has some columns."""
+    """Check `name(h, head, targets, group)`, the cross-entropy of each position with a head of which each rank has some columns."""
     with check("vocabulary", cluster) as report:
         answers = report.on_ranks("tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs")
         found = verdicts.mark_small_groups([case for answer in answers for case in answer])
@@ -86,11 +86,11 @@ def _judge_layer(report, answers):
         report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
 
 
-# --- layouts: asked in the notebook's kernel, tried on the ranks ------------------------------------------------------
+# --- layouts, asked for in the notebook's kernel and tried on the ranks ------------------------------------------------------
 
 
 def reductions(cluster, function):
-    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b): products are run with the sums it says."""
+    """Check `function(a, b, out, layout)` -> (axes forward, for a, for b) by running products with the sums that it gives."""
     with check("reductions", cluster) as report:
         mesh, asked = cases.products(seed())
         tables = [_table(function, mesh, *case) for case in asked]
@@ -107,7 +107,7 @@ def reductions(cluster, function):
 
 
 def _table(function, mesh, product, layout, sizes):
-    """The axes that the learner's function gives for a layout that is possible; `Stopped` if it gives none."""
+    """The axes that the learner's function gives for a possible layout. `Stopped` if it gives none."""
     with closed(*OURS):
         answer, error = call(function, *product, dict(layout))
     if error and "raised ValueError" in error:
@@ -121,8 +121,8 @@ def _table(function, mesh, product, layout, sizes):
 
 
 def _ask(function, *args):
-    """What the learner's function returns for these arguments, which it may change; `Stopped` if it raises. A stub that
-    it calls is told by that one's name."""
+    """What the learner's function returns for these arguments, which it may change. `Stopped` if it raises. If it calls a
+    stub, the message names the stub."""
     try:
         with closed(*OURS):
             return function(*copy.deepcopy(args))
@@ -148,7 +148,7 @@ def price(cluster, function):
 
 
 def choose(function):
-    """Check `function(program, sizes, mesh, memory_bytes)` -> layout: it fits, and none that fits sends less."""
+    """Check `function(program, sizes, mesh, memory_bytes)` -> layout, which must fit, and no layout that fits may send less."""
     with Report("choose", CRITERIA) as report:
         jobs = cases.jobs(seed())
         answers = [verdicts.layout_of(_ask(function, *job), job) for job in jobs]

@@ -1,15 +1,15 @@
-"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed: products of named tensors, layouts on a
-mesh, programs and memories.
+"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed, namely products of named tensors, layouts on
+a mesh, programs and memories.
 
-A product is (a, b, out), each a tuple of names of dimensions; a layout is {dimension: axis of the mesh}; a mesh is
-{axis: ranks}.
+A product is (a, b, out), each of which is a tuple of names of dimensions. A layout is {dimension: axis of the mesh}, and
+a mesh is {axis: ranks}.
 """
 
 import math
 import random
 from itertools import product as all_of
 
-MESH = {"x": 2, "y": 2}  # that on which the ranks compute products, before its axes get other names
+MESH = {"x": 2, "y": 2}  # the mesh on which the ranks compute products, before its axes get different names
 AXES = "ring node rack tile lane pipe".split()  # names that no exercise shows
 DIMENSIONS = "time token expert slot unit pixel colour word bin cell band path step".split()
 MESHES = (MESH, {"x": 4, "y": 1}, {"x": 1, "y": 4})
@@ -26,13 +26,13 @@ ITEM = 4  # bytes of a number, in exercise 7
 
 
 def new_names(draw):
-    """{name: another one} for all axes and dimensions: an answer may not know them."""
+    """{name: a different one} for all axes and dimensions, because an answer must not rely on the names."""
     dimensions = names_of(*(dims for product in PRODUCTS for dims in product), ("depth", "middle"))
     return {**dict(zip("xy", draw.sample(AXES, 2))), **dict(zip(dimensions, draw.sample(DIMENSIONS, len(dimensions))))}
 
 
 def renamed(value, names):
-    """The same tuples, lists and dictionaries with these names in them."""
+    """The same tuples, lists and dictionaries with the new names in them."""
     if isinstance(value, dict):
         return {renamed(key, names): renamed(one, names) for key, one in value.items()}
     if isinstance(value, (tuple, list)):
@@ -49,26 +49,26 @@ def axes(dims, layout):
 
 
 def possible(a, b, layout):
-    """Whether no two dimensions of a product lie on one axis."""
+    """Whether no two dimensions of a product are on one axis."""
     on = [layout[d] for d in names_of(a, b) if d in layout]
     return len(on) == len(set(on))
 
 
 def rule(a, b, out, layout):
-    """The axes to sum over: (of the product forward, of a's gradient, of b's gradient), each in order."""
+    """The axes to sum over, (for the product in forward, for a's gradient, for b's gradient), each in order."""
     on_a, on_b = axes(a, layout), axes(b, layout)
     return tuple(sorted(found) for found in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b))
 
 
 def layouts(names, mesh):
-    """All ways to lay each of these dimensions on an axis, or on none."""
+    """All ways to put each of these dimensions on an axis or on none."""
     for choice in all_of((None, *mesh), repeat=len(names)):
         yield {name: axis for name, axis in zip(names, choice) if axis}
 
 
 def products(seed):
-    """(mesh, [(product, layout, sizes)]) for exercise 5: all layouts that are possible. Some name a dimension that the
-    product has not."""
+    """(mesh, [(product, layout, sizes)]) for exercise 5, with all layouts that are possible. Some name a dimension that the
+    product does not have."""
     draw, found = random.Random(f"products {seed}"), []
     for a, b, out in PRODUCTS:
         names = names_of(a, b)
@@ -99,8 +99,8 @@ def refusals(seed):
 
 
 def program(depth):
-    """`depth` layers after each other: [(a, b, out), ...]. The first a is data; each other first operand is the output
-    before it."""
+    """`depth` layers after each other, as [(a, b, out), ...]. The first a is data, and every other a is the output of the
+    layer before."""
     if depth == "heads":  # with tensors of three dimensions, and two that are summed away
         first, second = ("in", "head", "size"), ("head", "size", "out")
         return [(("batch", "in"), first, ("batch", "head", "size")), (("batch", "head", "size"), second, ("batch", "out"))]
@@ -109,12 +109,12 @@ def program(depth):
 
 
 def numbers(dims, sizes, layout, mesh):
-    """The numbers in a rank's piece of a tensor."""
+    """How many numbers a rank's piece of a tensor has."""
     return math.prod(sizes[d] // mesh[layout[d]] if d in layout else sizes[d] for d in dims)
 
 
 def reduced(products, layout):
-    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as names of dimensions."""
+    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as its dimensions' names."""
     for number, (a, b, out) in enumerate(products):
         forward, for_a, for_b = rule(a, b, out, layout)
         yield from (("forward", axis, out) for axis in forward)
@@ -123,14 +123,14 @@ def reduced(products, layout):
 
 
 def runs_well(products, sizes, layout, mesh):
-    """Whether a layout is possible for all products, and all that is cut divides."""
+    """Whether a layout is possible for all products, and every size that is cut can be divided."""
     return all(possible(a, b, layout) for a, b, _ in products) and not any(
         size % mesh[layout[d]] for d, size in sizes.items() if d in layout)
 
 
 def programs(seed):
-    """[(products, sizes, layout, mesh)] for exercise 6. Among the programs of each depth every dimension is cut over
-    several ranks in one of them, so that each kind of sum comes; some layouts would sum over an axis with one rank."""
+    """[(products, sizes, layout, mesh)] for exercise 6. In one of the programs of each depth, every dimension is
+    cut over several ranks, so that each kind of sum occurs. Some layouts would sum over an axis with one rank."""
     draw, depths = random.Random(f"programs {seed}"), (2, 3)
     wanted = {(depth, name) for depth in depths for name in dimensions(program(depth))}
     while True:
@@ -155,7 +155,8 @@ def _program(draw, mesh, products, way=None):
 
 
 def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=None):
-    """The bytes that a rank sends in a step; `each`: of an all-reduce over p ranks, for each byte. As a ring does."""
+    """The bytes that a rank sends in a step. `each`: what an all-reduce over p ranks sends for each byte, by default as a
+    ring does."""
     from manyhands import simulate
 
     each = each or (lambda p: simulate.sent_bytes("ring", p, 1))
@@ -164,8 +165,8 @@ def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each
 
 
 def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
-    """The bytes that a rank holds: `copies` of the weights, with gradients and Adam's two numbers, and `kept`: the data
-    and each product's output, if nothing else is said."""
+    """The bytes that a rank holds, which are `copies` of the weights, because of gradients and Adam's two numbers, and
+    `kept`, which is the data and each product's output by default."""
     kept = [products[0][0], *(out for _, _, out in products)] if kept is None else kept
     weights = sum(numbers(b, sizes, layout, mesh) for _, b, _ in products)
     return ITEM * (copies * weights + sum(numbers(dims, sizes, layout, mesh) for dims in kept))
@@ -178,7 +179,7 @@ HEADS = "three copies", "exactly", "four dimensions"  # whose program has tensor
 
 
 def jobs(seed):
-    """[(products, sizes, mesh, memory_bytes)] of exercise 7. In each some short way of thinking goes wrong."""
+    """[(products, sizes, mesh, memory_bytes)] of exercise 7. In each of them, one of the traps leads to a wrong answer."""
     draw = random.Random(f"jobs {seed}")
     return [renamed(_job(draw, trap), new_names(draw)) for trap in TRAPS]
 
@@ -191,7 +192,7 @@ def _job(draw, trap):
         if odd:
             sizes[draw.choice(odd)] += 1
         job = products, sizes, mesh, int(held_bytes(products, sizes, {}, mesh) * draw.uniform(0.3, 0.8))
-        if trap in ("exactly", "just over"):  # the cheapest needs what there is, or one byte more
+        if trap in ("exactly", "just over"):  # the cheapest needs exactly the memory, or one byte more
             _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
             job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
         right = dict((str(way), price) for price, way in seen_by(None, *job))
@@ -202,8 +203,8 @@ def _job(draw, trap):
 
 
 def seen_by(trap, products, sizes, mesh, memory):
-    """[(bytes sent, layout)] of all layouts that seem to fit to somebody who falls into this trap; of all that do fit,
-    if `trap` is None."""
+    """[(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap, or of all layouts that do fit if
+    `trap` is None."""
     data, *outputs = products[0][0], *(out for _, _, out in products)
     kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(trap)
     send = {"no ring": {"each": lambda p: 1}, "to each other": {"each": lambda p: p - 1},

@@ -1,6 +1,6 @@
-"""How unit 15's experiments try an answer: forward and backward beside one process, and what each of them sends.
+"""How unit 15's experiments try an answer, namely forward and backward next to a single process, and what each of them sends.
 
-All in float64, so that every difference is a mistake and not rounding.
+Everything is float64, so that every difference is a mistake and not rounding.
 """
 
 import time
@@ -19,14 +19,14 @@ from manyhands.links import conjugate
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a rank that is not rank 0
 TOLERANCE = 1e-11
 LATE_S = 0.05
-LOOKS = 6  # at an output that is wrong: on a busy machine a rank comes later than it means to
+LOOKS = 6  # at a wrong output, because a rank can arrive late on a busy machine
 FRAMEWORKS = ("torch.distributed.tensor:DTensor.from_local", "torch.distributed.tensor:distribute_tensor",
-              "torch.distributed.tensor.parallel:parallelize_module")  # its own tensor parallelism
+              "torch.distributed.tensor.parallel:parallelize_module")  # PyTorch's tensor parallelism
 
 
 def in_groups():
-    """For each group in turn its members and itself (the world is `None`), on its ranks; the others wait until it is
-    done."""
+    """For each group in turn, yield its members and the group (the world is `None`) on its ranks, while the others wait
+    until it is done."""
     groups = [None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members)) for members in GROUPS]
     for members, group in zip(GROUPS, groups):
         if dist.get_rank() in members:
@@ -36,7 +36,7 @@ def in_groups():
 
 @contextmanager
 def learners_own():
-    """While the learner is asked: the package's f and g are closed, and a stub within is told by its name."""
+    """Close the package's f and g while the learner's code runs, and report a stub within it by its name."""
     try:
         ours = conjugate.copy_to_ranks, conjugate.sum_over_ranks, conjugate._Copy.forward, conjugate._Sum.forward
         with closed(*ours, *loaded(*FRAMEWORKS)):
@@ -47,7 +47,7 @@ def learners_own():
 
 
 def drawn(seed):
-    """A function that draws a tensor of a shape: the same ones on every rank."""
+    """A function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(device_of_any_call())
 
@@ -57,11 +57,11 @@ def leaf(tensor):
 
 
 def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None):
-    """What became of `call(*given.values())` and its backward from `slope`, as plain data.
+    """Return the outcome of `call(*given.values())` and its backward from `slope` as plain data.
 
     right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it gives}. `between` runs
-    after forward, before backward. A rank that is `late` (True) comes later than the others (False): what they do not
-    wait for is not there.
+    after forward, before backward. A rank that is `late` (True) arrives later than the others (False), so what they do
+    not wait for is not available.
     """
     before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
     members = dist.get_process_group_ranks(group or dist.group.WORLD)
@@ -87,8 +87,8 @@ def tried(call, given, right, slope, group, wrong=None, wrong_gradients=None, be
 
 
 def sum_of_memory(tensors, like):
-    """What an all-reduce of gloo makes of tensors with different strides: it adds up memory. As a tensor laid out as
-    `like`, which is one of them."""
+    """What an all-reduce of gloo returns for tensors with different strides, since it adds up memory. The result is laid out
+    like `like`, which is one of them."""
     total = sum(one.as_strided((one.numel(),), (1,)) for one in tensors)
     return total.as_strided(like.shape, like.stride())
 
@@ -99,7 +99,7 @@ def sent(ledger):
 
 
 def one_sum(tensor, group):
-    """What `sent` says of one all-reduce of a tensor of this size."""
+    """What `sent` returns for one all-reduce of a tensor of this size."""
     size, nbytes = dist.get_world_size(group), tensor.numel() * tensor.element_size()
     steps = models.steps("allreduce", size, dist.get_rank(group), (nbytes,), (), tensor.element_size())
     return [int(size > 1), sum(step.bytes for step in steps if step.kind == "sent")]
@@ -110,8 +110,8 @@ def same(a, b, tolerance=TOLERANCE):
 
 
 def told(name, got, right, wrong=None):
-    """One comparison as plain data: whether it is right, numbers of it as evidence, and which of the `wrong` tensors it
-    looks like."""
+    """Return one comparison as plain data: whether it is right, some of its numbers as evidence, and which of the `wrong`
+    tensors it looks like."""
     found = {"name": name, "right": False, "sample": [], "wanted": sample(right), "shape": None,
              "wanted shape": list(right.shape)}
     if not isinstance(got, torch.Tensor):
@@ -129,8 +129,8 @@ def told(name, got, right, wrong=None):
 
 
 def _told_twice(name, got, right, wrong=None):
-    """The same for an output; one that is wrong at first and right a little later looks "late". (A gradient is copied
-    where the backward pass gathers it, and stays as it was.)"""
+    """Return the same for an output. An output that is wrong at first and right a little later looks "late". (A gradient is
+    copied when the backward pass gathers it, so it does not change later.)"""
     found, looks = told(name, got, right, wrong), 0
     while not found["right"] and looks < LOOKS:
         looks += 1
@@ -141,7 +141,7 @@ def _told_twice(name, got, right, wrong=None):
 
 
 def sample(tensor):
-    """A few numbers that tell a tensor from another one with the same values in another order."""
+    """A few numbers that distinguish a tensor from one with the same values in a different order."""
     flat = tensor.detach().double().flatten().cpu()
     weights = torch.arange(1, 1 + flat.numel()).double().sin()
     return [*flat[:3].tolist(), flat.sum().item(), (flat * weights).sum().item()]

@@ -1,4 +1,4 @@
-"""Products of named tensors on a mesh of ranks: run with the sums that a table says, beside one process, and with a
+"""Products of named tensors on a mesh of ranks, run with the sums that a table gives, next to a single process, and with a
 ledger that sees the all-reduces."""
 
 import random
@@ -15,8 +15,8 @@ from manyhands.mesh import copy_to, reduce_from
 
 
 class Grid:
-    """The ranks as a mesh {axis: ranks}, the last axis running fastest. `groups`: those that there are, {members:
-    group}. Collective."""
+    """The ranks as a mesh {axis: ranks}, whose last axis runs fastest. `groups`: the existing groups, {members: group}.
+    Making a grid is a collective."""
 
     def __init__(self, mesh, groups):
         world = torch.arange(dist.get_world_size()).reshape(tuple(mesh.values()))
@@ -39,7 +39,7 @@ class Grid:
         return tensor
 
     def product(self, a, b, product, table):
-        """einsum of the pieces; table: the axes to sum over, (forward, for a, for b)."""
+        """Return the einsum of the pieces. table: the axes to sum over, (forward, for a, for b)."""
         for axis in table[1]:
             a = copy_to(a, self.group(axis))
         for axis in table[2]:
@@ -57,7 +57,7 @@ def einsum(a, b, product):
 
 
 def products(seed, mesh, asked, tables):
-    """For each product, with the learner's table: whether output and gradients are right, and numbers of them."""
+    """For each product with the learner's table, return whether output and gradients are right, and some of their numbers."""
     grid, found = Grid(mesh, {}), []
     for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables)):
         tensor = drawn(random.Random(f"{seed} {number}").randrange(2**31))

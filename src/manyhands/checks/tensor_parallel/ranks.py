@@ -1,8 +1,8 @@
-"""The half of unit 15's checks that runs on the ranks: the learner's layers, of which each rank has a part, beside one
-process that has all of them.
+"""The half of unit 15's checks that runs on the ranks. It compares the learner's layers, of which each rank has a part,
+with a single process that has all of them.
 
-Every experiment returns plain data: what is right, and which mistake a wrong answer looks like, is worked out here,
-where the tensors are; `verdicts` puts it into words.
+Every experiment returns plain data. What is right, and which mistake a wrong answer looks like, is determined here, where
+the tensors are, and `verdicts` puts it into words.
 """
 
 import random
@@ -29,9 +29,9 @@ NOTHING = [0, 0]  # sent
 
 
 def f_and_g(copy_name, sum_name, seed):
-    """`copy_to(x, group)` and `reduce_from(x, group)`, with another x and another gradient on each rank where the ranks
-    may differ. In small groups those of the last rank are transposed: their numbers do not lie in order. "again": between
-    forward and backward the function is called for another group."""
+    """`copy_to(x, group)` and `reduce_from(x, group)`, with a different x and a different gradient on each rank where the
+    ranks may differ. In small groups the last rank's tensors are transposed, so that their numbers are not in order.
+    "again": between forward and backward, the function is called for a different group."""
     functions, found = {"copy": learners(copy_name), "sum": learners(sum_name), "again": learners(copy_name)}, []
     alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][dist.get_rank()]
     for members, group in in_groups():
@@ -65,7 +65,7 @@ def _lead(size):
 
 
 def column(name, seed):
-    """`column(x, w, b, group)`: x whole, w and b the rank's columns."""
+    """`column(x, w, b, group)`, with the whole x and the rank's columns of w and b."""
     function, found = learners(name), []
     for members, group in in_groups():
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
@@ -88,7 +88,7 @@ def column(name, seed):
 
 
 def row(name, seed):
-    """`row(x, w, b, group)`: x the rank's columns, w the rank's rows, b whole."""
+    """`row(x, w, b, group)`, with the rank's columns of x, the rank's rows of w, and the whole b."""
     function, found = learners(name), []
     for members, group in in_groups():
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
@@ -109,7 +109,7 @@ def row(name, seed):
 
 
 def mlp(name, seed):
-    """`mlp(x, up, up_bias, down, down_bias, group)`: two layers, tanh after each."""
+    """`mlp(x, up, up_bias, down, down_bias, group)`, two layers with tanh after each."""
     function, found = learners(name), []
     for members, group in in_groups():
         size, me, draw = len(members), members.index(dist.get_rank()), random.Random(f"{seed} {members}")
@@ -147,8 +147,8 @@ def _two_layers(*whole):
 
 
 def cut(name, seed):
-    """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for heads that do not
-    divide; no communication."""
+    """`cut_heads(qkv, out, heads, rank, size)` for every rank of worlds of several sizes, and for heads that cannot
+    be divided, without communication."""
     function, draw, found, refused = learners(name), random.Random(seed), [], []
     for size in (4, 3, 2, 1):
         tensor, heads, head_size = drawn(draw.randrange(2**31)), size * draw.randint(2, 3), size * draw.randint(1, 2)
@@ -166,18 +166,19 @@ def cut(name, seed):
                                       told("out", out_piece, right[1], _wrong_out(out, heads, rank, size))],
                           "held": [_held(one, piece, given) for one, piece in zip((qkv_piece, out_piece), right)]})
     for heads, size in ((draw.choice((5, 6, 7)), 4), (2, 4), (draw.choice((4, 8)), 3)):
-        tensor, width = drawn(draw.randrange(2**31)), 12  # the columns do divide
+        tensor, width = drawn(draw.randrange(2**31)), 12  # the columns can be divided
         try:
             with learners_own():
                 answer = function(tensor(width, 3 * heads * 12), tensor(heads * 12, width), heads, 1, size)
             refused.append({"heads": heads, "size": size, "error": None, "answer": type(answer).__name__})
-        except Exception as error:  # a learner's code may raise anything; a stub has been told above
+        except Exception as error:  # a learner's code may raise anything, and a stub was reported above
             refused.append({"heads": heads, "size": size, "error": type(error).__name__, "answer": str(error)[:200]})
     return {"pieces": found, "refused": refused}
 
 
 def _pieces(qkv, out, heads, rank, size):
-    """The right pieces: for each of q, k and v the columns of the rank's heads, side by side; of out their rows."""
+    """The right pieces, which are the columns of the rank's heads for each of q, k and v, next to each other, and the rows
+    of out that belong to these heads."""
     mine = shard(heads, rank, size)
     columns = qkv.unflatten(1, (3, heads, -1))[:, :, mine].flatten(1)
     return columns, out.unflatten(0, (heads, -1))[mine].flatten(0, 1)
@@ -197,7 +198,7 @@ def _wrong_out(out, heads, rank, size):
 
 
 def _held(piece, right, given):
-    """[numbers in the memory that a piece keeps, numbers that it needs, whether that memory is of what was given]."""
+    """[numbers in the memory that a piece keeps, numbers that it needs, whether it shares the memory of what was given]."""
     if not isinstance(piece, torch.Tensor):
         return [-1, right.numel(), False]
     memory = piece.untyped_storage()
@@ -240,8 +241,8 @@ def attention(name, seed):
 
 
 def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1, later=1):
-    """Attention of one process with these heads. mask: what the scores of later places become; None: there is no mask;
-    "after": these places count nothing, but only after softmax."""
+    """Attention in a single process with these heads. mask: what the scores of later positions become, None for no mask, or
+    "after" if later positions are masked only after softmax."""
     q, k, v = (x @ qkv).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)  # each [rows, heads, places, head size]
     scores = q @ k.mT * (scale or q.shape[-1] ** -0.5)
     later = torch.ones_like(scores, dtype=torch.bool).triu(later)
@@ -254,7 +255,7 @@ def attend(x, qkv, out, heads, mask=-torch.inf, scale=None, over=-1, later=1):
 
 
 def _serial(function, tensors, slope, *rest):
-    """(output, gradient of each tensor) of one process."""
+    """(output, gradient of each tensor) that a single process computes."""
     leaves = [leaf(one) for one in tensors]
     y = function(*leaves, *rest)
     y.backward(slope)

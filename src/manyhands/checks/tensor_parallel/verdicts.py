@@ -1,6 +1,6 @@
-"""How the checks of unit 15 judge an answer: which mistake a wrong one looks like.
+"""How the checks of unit 15 judge an answer, and which mistake a wrong answer looks like.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
+Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got` and the likely `mistake`.
 """
 
 from manyhands.checks.tensor_parallel import cases
@@ -8,13 +8,13 @@ from manyhands.checks.tensor_parallel.words import MISTAKES, PLACES
 
 
 def problem(key, expected=None, got=None, rank=None, **words):
-    """The details of a FAIL line; its text may name `got` and `rank` too."""
+    """Return the details of a FAIL line, whose text may also name `got` and `rank`."""
     text = MISTAKES[key].format(got=got, rank=rank, **words)
     return {"rank": rank, "expected": expected, "got": got, "mistake": text}
 
 
 def of(what, looks, expected=None, got=None, rank=None, **words):
-    """The same for a mistake in one of several places: in its own words if there are any, else in those for all."""
+    """Return the same for a mistake in one of several places, with the words for this place if they exist, else with the words for all places."""
     key = (what, looks) if (what, looks) in MISTAKES else looks
     return problem(key, expected, got, rank, what=PLACES.get(what, what), **words)
 
@@ -23,7 +23,7 @@ def of(what, looks, expected=None, got=None, rank=None, **words):
 
 
 def mark_small_groups(found):
-    """Where all numbers of a layer are right with all ranks, what is wrong without a known reason in a smaller group is wrong because of the group."""
+    """Mark what is wrong without a known reason in a smaller group only, while all numbers of the layer are right with all ranks, as wrong because of the group."""
     most = max(case["size"] for case in found)
     wrong = {case["what"] for case in found if case["size"] == most and not all(one["right"] for one in (case["value"], *case["gradients"]))}
     for case in found:
@@ -34,7 +34,7 @@ def mark_small_groups(found):
 
 
 def value_problem(case):
-    """`case`: what one rank tells of one run (see `compare_ranks.tried`)."""
+    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.tried`)."""
     value, at = case["value"], {"rank": case["rank"], "size": case["size"], "members": case["members"]}
     if not value["right"]:
         shapes = value["looks"] == "shape"
@@ -65,13 +65,13 @@ def calls_problem(case):
         got = case[way]
         if got != right:
             looks = "many" if got[0] > right[0] else "few" if got[0] < right[0] else "fewer bytes" if got[1] < right[1] else "bytes"
-            expected, found = ([f"{calls} calls", f"{nbytes} bytes"] for calls, nbytes in (right, got))
+            expected, found = ([f"{calls} call{'s' * (calls != 1)}", f"{nbytes} bytes"] for calls, nbytes in (right, got))
             return of(f"{case['what']} {way}", looks, expected, found, case["rank"], way=way, size=case["size"])
     return None
 
 
 def sent_problem(case):
-    """The same for exercise 8, where sums may be packed into fewer calls."""
+    """Return the same for exercise 8, where sums may be packed into fewer calls."""
     (_, forward), (_, backward) = case["forward"], case["backward"]
     (_, may), (_, must) = case["sums"]
     for way, got, right, looks in (("forward", forward, may, "more" if forward > may else None),
@@ -82,7 +82,7 @@ def sent_problem(case):
 
 
 def sent_evidence(case):
-    """What the grader compares: the same for all that send no more than they may."""
+    """What the grader compares, which is the same for all answers that send no more than they may."""
     return [max(case["forward"][1], case["sums"][0][1]), case["backward"][1]]
 
 
@@ -130,7 +130,7 @@ def refused_problem(case):
 
 
 def table_of(answer, mesh):
-    """The learner's three collections of axes as lists; None where they are not that."""
+    """The learner's three collections of axes as lists, or None if the answer is anything else."""
     try:
         table = [sorted(str(axis) for axis in axes) for axes in answer]
     except Exception:  # a learner's object may do anything here
@@ -139,8 +139,8 @@ def table_of(answer, mesh):
 
 
 def table_problems(runs, places):
-    """The problems of those products whose numbers are wrong; first those with an axis too many, which say more,
-    last those of the rarest case.
+    """The problems of the products whose numbers are wrong. Answers with an axis too many come first, since they say
+    more, and the rarest case comes last.
 
     runs: [(case, table, for each rank [(right, numbers)] of output, gradient of a, of b)].
     """
@@ -170,7 +170,7 @@ def _table_problem(case, wanted, got, place):
 
 
 def refusal(function, product, layout):
-    """The name of the exception that the learner's function raises; None if it raises none."""
+    """The name of the exception that the learner's function raises, or None if it raises none."""
     try:
         function(*product, dict(layout))
     except Exception as error:  # a learner's code may raise anything
@@ -190,7 +190,7 @@ def refusal_problem(case, error):
 
 
 def pairs(answer):
-    """The learner's [(axis, numbers)], sorted; None where it is nothing of the kind."""
+    """The learner's [(axis, numbers)], sorted, or None if the answer is anything else."""
     try:
         return sorted((str(axis), float(numbers)) for axis, numbers in answer)
     except Exception:  # a learner's object may do anything here
@@ -202,7 +202,7 @@ def price_evidence(name, answer):
 
 
 def axes_problems(asked, answers, seen):
-    """The problems of those programs whose all-reduces are other ones; each names the mistake that explains all."""
+    """The problems of the programs whose all-reduces differ. Each names the mistake that explains all of them."""
     if None in answers:
         return [problem("no pairs")]
     named = [([axis for axis, _ in sorted(found)] for found in both) for both in zip(answers, seen)]
@@ -214,7 +214,7 @@ def axes_problems(asked, answers, seen):
 
 
 def _ways(case, wanted):
-    """{mistake: the axes that it names}."""
+    """Return {mistake: the axes that it names}."""
     programme, _, layout, mesh = case
     reduced = list(cases.reduced(programme, layout))
     calls = [(way, axis, dims) for way, axis, dims in reduced if mesh[axis] > 1]
@@ -243,7 +243,7 @@ def numbers_problem(case, answer, seen):
 
 
 def layout_of(answer, job):
-    """The learner's layout, without dimensions that lie on no axis; None where it is none for this job."""
+    """The learner's layout without dimensions that are on no axis, or None if it is not a layout for this job."""
     _, sizes, mesh, _ = job
     if not isinstance(answer, dict):
         return None
@@ -252,7 +252,7 @@ def layout_of(answer, job):
 
 
 def layout_problems(job, layout):
-    """{criterion: problem or None}."""
+    """Return {criterion: problem or None}."""
     programme, sizes, mesh, memory = job
     found = dict.fromkeys(("fits", "cheapest"))
     if layout is None:
@@ -274,14 +274,14 @@ def layout_problems(job, layout):
 
 
 def all_layout_problems(jobs, answers):
-    """[{criterion: problem or None}] of all jobs; where a short way of thinking explains at least half of those that are
-    wrong, it is named."""
+    """[{criterion: problem or None}] of all jobs. If a trap explains at least half of the wrong answers, the problems name
+    it."""
     found = [layout_problems(job, layout) for job, layout in zip(jobs, answers)]
     wrong = [(job, layout) for job, layout, one in zip(jobs, answers, found) if any(one.values())]
     explains = {trap: [sum(_thought(trap, *one) for one in few) for few in (wrong, list(zip(jobs, answers)))]
                 for trap in cases.TRAPS} if wrong else {}
     named = max((trap for trap, (of_wrong, _) in explains.items() if 2 * of_wrong >= len(wrong)),
-                key=lambda trap: explains[trap][1], default=None)  # that with most of all answers
+                key=lambda trap: explains[trap][1], default=None)  # the one that explains most answers
     for one in found if wrong and named else ():
         for name, details in one.items():
             if details and details["mistake"] != MISTAKES["unfit"]:
@@ -290,19 +290,19 @@ def all_layout_problems(jobs, answers):
 
 
 def _thought(trap, job, layout):
-    """Whether this way of thinking leads to this layout."""
+    """Whether this trap leads to this layout."""
     seen = cases.seen_by(trap, *job)
     least = min((price for price, _ in seen), default=None)
     return any(price == least and way == layout for price, way in seen)
 
 
 def cheapest(job):
-    """(bytes, layout) of one that sends least among those that fit."""
+    """(bytes, layout) of a layout that fits and sends the fewest bytes."""
     return min(cases.seen_by(None, *job), key=lambda one: one[0])
 
 
 def layout_evidence(job, layout):
-    """What the grader compares: the same for every layout that fits, and what it sends."""
+    """What the grader compares, which is one value for every layout that fits, and the bytes that the layout sends."""
     programme, sizes, mesh, memory = job
     if layout is None or not cases.runs_well(programme, sizes, layout, mesh):
         return {"fits": -1.0, "cheapest": -1.0}

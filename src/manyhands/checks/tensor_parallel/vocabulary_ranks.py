@@ -1,4 +1,4 @@
-"""Exercise 8 on the ranks: a cross-entropy whose head is cut over the ranks, next to one process that has the whole head."""
+"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks, next to a single process that has the whole head."""
 
 import random
 
@@ -10,7 +10,7 @@ from manyhands.checks.on_ranks import learners
 from manyhands.checks.tensor_parallel.compare_ranks import drawn, in_groups, leaf, one_sum, tried
 from manyhands.data import shard
 
-SMALL, LARGE = 1.0, 400.0  # times the scores: exp of the largest overflows with the second
+SMALL, LARGE = 1.0, 400.0  # factors of the scores, of which the second makes exp of the largest one overflow
 
 
 def vocabulary(name, seed):
@@ -25,7 +25,7 @@ def vocabulary(name, seed):
 def _tried(function, members, group, times, seed):
     size, me, draw = len(members), members.index(dist.get_rank()), random.Random(seed)
     tensor, width, words, places = drawn(draw.randrange(2**31)), draw.randint(3, 6), size * draw.randint(2, 4), size * draw.randint(2, 4)
-    # places divide by the ranks, so two sums send as many bytes as one of both together
+    # the ranks divide the places, so two sums send as many bytes as one sum of both together
     h, head, slope = times * tensor(places, width), tensor(width, words), tensor(places)
     targets = torch.tensor([draw.randrange(words) for _ in range(places)], device=h.device)
     mine = [shard(words, rank, size) for rank in range(size)]
@@ -42,13 +42,13 @@ def _tried(function, members, group, times, seed):
 
 
 def _own_part(h, head, targets, slope, mine):
-    """The gradient of h that comes back through this rank's words only."""
+    """The gradient of h that comes back through only this rank's words."""
     by_score = ((h @ head).softmax(1) - torch.nn.functional.one_hot(targets, head.shape[1])) * slope[:, None]
     return by_score[:, mine] @ head[:, mine].T
 
 
 def _wrong(scores, targets, mine, me):
-    """What usual mistakes return."""
+    """What common mistakes return."""
     parts = [scores[:, one] for one in mine]
     largest = torch.stack([part.amax(1) for part in parts])  # [ranks, places]
     place = torch.arange(len(targets), device=targets.device)
