@@ -160,7 +160,7 @@ def links_beside(room, folder):
 
 
 POINTS = {  # what can be graded all the same: (points, words of a note)
-    missing_answer: (2, "`square` is not in this notebook"), missing_checks: (4, ""), doubled_answer: (4, "is there 2 times"),
+    missing_answer: (2, "`square` is not in this notebook"), missing_checks: (4, ""), doubled_answer: (4, "the answer cell `square` 2 times"),
     wrong_kernel: (4, "a different language ('R')"), old_format: (4, ""), windows_lines: (4, ""),
     renamed: (4, "was called my lab (final).ipynb"), links_beside: (4, "not a plain file: helper.py"),
 }

@@ -42,7 +42,7 @@ def test_a_lab_is_released_once_and_again_when_asked(classroom):
     classroom.lab.write(f"solutions/{UNIT}/{UNIT}.ipynb", classroom.lab.notebook)
     classroom.make_lab()
     code, said = classroom.command("release", "90")
-    assert code == 2 and "another version" in said and "better asked" not in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
+    assert code == 2 and "different version" in said and "better asked" not in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     assert classroom.command("release", "90", "--again")[0] == 0
     assert "better asked" in (outbound(classroom) / f"{UNIT}.ipynb").read_text()
     assert classroom.command("release", "90", "--due", "soon") == (2, "manyhands: 'soon' is not a time. Write it as 2026-12-01 18:00, "
@@ -120,17 +120,17 @@ def test_collecting_follows_no_link_believes_no_name_and_goes_on(classroom):
 def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))
     classroom.collected("bob", classroom.lab.handed_in())
-    assert "2 graded, 0 had" in classroom.command("grade", "90")[1]
+    assert "2 graded, 0 already had" in classroom.command("grade", "90")[1]
     with classroom.book() as book:
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
         grade.manual_score, grade.extra_credit, grade.needs_manual_grade = 1.5, 0.5, False
         book.find_comment("square", UNIT, UNIT, "alice").manual_comment = "Nearly."
         book.db.commit()
-    assert "0 graded, 2 had" in classroom.command("grade", "90")[1]
+    assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
     assert classroom.marks()["alice"] == {"square-check": (0, 1.5, 2), "total-check": (2, None, 2)}
     classroom.collected("alice", classroom.lab.handed_in())
     said = classroom.command("grade", "90")[1]
-    assert "1 graded, 1 had" in said and "alice: 2 points before, 4 now: a different submission was handed in" in said
+    assert "1 graded, 1 already had" in said and "alice: 2 points before, 4 now: a different submission was handed in" in said
     with classroom.book() as book:
         grade = book.find_grade("square-check", UNIT, UNIT, "alice")
         assert (grade.auto_score, grade.manual_score, grade.extra_credit, grade.needs_manual_grade) == (2, 1.5, 0.5, True)
@@ -140,7 +140,7 @@ def test_marks_of_people_stay_and_a_changed_grade_keeps_the_old_one(classroom):
         (1, 2, "first grade"), (2, 4, "a different submission was handed in")]
     assert "0 of 4" not in said and all(one["time"] for one in history)
     classroom.collected("alice", classroom.lab.handed_in(square="return 1"))  # the first one again: its grade is known
-    assert "0 graded, 2 had" in classroom.command("grade", "90")[1]
+    assert "0 graded, 2 already had" in classroom.command("grade", "90")[1]
     assert classroom.marks()["alice"]["square-check"][0] == 0
 
 

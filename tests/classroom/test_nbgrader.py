@@ -84,7 +84,7 @@ def test_formgraders_buttons_do_what_our_commands_do(classroom, formgrader):
         (page,) = [notebook.id for notebook in book.find_submission(UNIT, "alice").notebooks]
     status, text = formgrader.ask(f"/formgrader/submissions/{page}/")
     assert status == 200 and "Read the question again." in text and 'id="square-check"' in text
-    assert "0 graded, 1 had" in classroom.command("grade", "90")[1]  # what the button did counts
+    assert "0 graded, 1 already had" in classroom.command("grade", "90")[1]  # what the button did counts
     formgrader.button(f"assignment/{UNIT}/alice/generate_feedback")
     page = (classroom.place("feedback", "alice", UNIT) / f"{UNIT}.html").read_text()
     assert "2 of 4 points" in page and "Content-Security-Policy" in page and "MathJax" not in page

@@ -53,7 +53,7 @@ def test_an_event_in_small(hack, tmp_path):
     for team, source in entries.items():
         code, said = hack("submit", put(tmp_path, "one", "slow_links", source), "--event", "autumn", "--team", team)
         assert code == 0 and "No judge is running at the moment" in said
-    assert "3 before it" in said
+    assert "with 3 entries before it" in said
     code, said = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
     assert code == 2 and "There is no team 'Nobody'" in said
     hack("submit", put(tmp_path, "one", "slow_links", "import this"), "--event", "autumn", "--team", "Late")

@@ -54,7 +54,7 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     assert hack_command.main(["judge", "ours", "--key", "judge.key", "--seeds-of", "ours.record", "-o", "again"]) == 0
     again, _ = judging_record.verified(open("again", "rb").read())
     assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(open("ours.record", "rb").read()).hexdigest()
-    assert hack_command.main(["verify", "again"]) == 0 and "The seeds were chosen" in capsys.readouterr().out
+    assert hack_command.main(["verify", "again"]) == 0 and "The seeds were taken from an earlier record" in capsys.readouterr().out
     assert [{**run, "processor_s": 0} for run in again["runs"]] == [{**run, "processor_s": 0} for run in record["runs"]]
 
 

@@ -71,7 +71,7 @@ def test_cifar10_reads_the_python_version(tmp_path):
 
 
 def test_cifar10_says_what_to_fetch(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"(?s)test_batch is not there.*cifar-10-python.tar.gz.*tar xzf .* -C "):
+    with pytest.raises(FileNotFoundError, match=r"(?s)test_batch does not exist.*cifar-10-python.tar.gz.*tar xzf .* -C "):
         cifar10(tmp_path, "test")
 
 

@@ -127,7 +127,7 @@ def test_seeds_of_a_malformed_record_are_refused_before_the_judging(hack, keys, 
     hack("init", "slow_links", "ours")
     (tmp_path / "bad.record").write_bytes(signed(keys, BAD[wrong][0]))
     code, said = hack("judge", "ours", "--key", str(keys / "judge.key"), "--seeds-of", "bad.record")
-    assert code == 1 and "bad.record is signed, but no record" in said and not (tmp_path / "ours.record").exists()
+    assert code == 1 and "bad.record is signed, but is not a record" in said and not (tmp_path / "ours.record").exists()
 
 
 @pytest.mark.parametrize("command", [("verify",), ("judge", "ours", "--seeds-of")], ids=["verify", "seeds"])
@@ -185,7 +185,7 @@ def test_a_record_says_where_its_seeds_come_from(hack, keys, tmp_path):
         assert code == 0 and said in answer
     assert hack("board", ".", "-o", "out")[0] == 0
     page = (tmp_path / "out" / "board.html").read_text()
-    assert page.count("(seeds of an earlier record)") == 1 and "again <small>(seeds of" in page
+    assert page.count("(judged with the seeds of an earlier record)") == 1 and "again <small>(seeds of" in page
     assert [row["seeds of"] for row in csv.DictReader(io.StringIO((tmp_path / "out" / "board.csv").read_text()))].count("cd" * 32) == 1
 
 

@@ -61,7 +61,7 @@ def test_the_table_is_closed_and_holds_no_password(accounts, people):
 
 
 def test_all_or_none_are_made(accounts, people):
-    with pytest.raises(AccountError, match="an account 'taro' already"):
+    with pytest.raises(AccountError, match="account 'taro' already"):
         accounts.create([{"name": "new"}, {"name": "taro"}], time.time() + 60)
     assert set(accounts.load()) == {"hand01", "taro"}
     for name in ("Root", "../x", "a b", "", "9a", "a" * 32):

@@ -203,7 +203,7 @@ def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
     assert cut_off(talker)
     mine = [connect(path) for _ in range(check_queue.VISITS)]
     assert [json.loads(lines.readline()) for lines in mine[:2]] == [check_queue.PLACE, {"position": 1, "places": 1, "about_s": 0}]
-    with pytest.raises(check_place.Refused, match="of yours"):
+    with pytest.raises(check_place.Refused, match="of your checks"):
         with check_place.taken(Lines()):
             pytest.fail("it has no place")
 

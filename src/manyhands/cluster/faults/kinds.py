@@ -93,7 +93,7 @@ class ClusterStopped(RuntimeError):
 
 
 class Hang(Fault):
-    """Every unfinished rank waits in communication, and nobody can move."""
+    """Every unfinished rank waits in communication, and none of them can continue."""
 
     kind = "hang"
 

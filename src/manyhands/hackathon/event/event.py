@@ -99,7 +99,7 @@ class Event:
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.team != team:
-                raise NotTaken(f"Your team has not handed in an entry {number}.")
+                raise NotTaken(f"Your team has no entry {number}.")
             if one.withdrawn:
                 raise NotTaken(f"Entry {number} has already been withdrawn.")
             append({"do": "withdraw", "number": number, "at": self.now()})
