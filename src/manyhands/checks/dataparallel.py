@@ -1,6 +1,6 @@
 """The older name of `manyhands.checks.torch_dataparallel`, by which lab 03 imports its checks.
 
-It stays for the copies of these notebooks that learners have; what is new imports the module itself.
+It is kept for learners' copies of these notebooks, while new code imports the module itself.
 """
 
 import sys

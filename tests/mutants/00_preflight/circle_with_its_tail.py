@@ -1,7 +1,7 @@
 """Walks along the arrows, but counts the way to the circle as a part of it.
 
 fails: diagnose/circle
-shows: nobody in the circle waits for it
+shows: no rank in the circle waits for it
 points: 9
 """
 # %% grade_id="diagnose"

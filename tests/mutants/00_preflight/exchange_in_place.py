@@ -1,7 +1,7 @@
 """The received numbers are written into value.
 
 fails: exchange/four, exchange/smaller, exchange/messages
-shows: must leave `value` as it was
+shows: exchange has changed `value`
 points: 7
 runs: exchange
 """

@@ -1,7 +1,7 @@
 """The ring is turned round: each rank gets the value of the following one.
 
 fails: exchange/four, exchange/smaller, exchange/messages
-shows: the direction of the ring is turned round
+shows: Either the direction of the ring is reversed
 points: 7
 """
 # %% grade_id="exchange"

@@ -1,7 +1,7 @@
 """The local rank is rank // node.
 
 fails: place/here, place/elsewhere
-shows: the node is how often LOCAL_WORLD_SIZE goes into RANK
+shows: the number of times that LOCAL_WORLD_SIZE goes into RANK
 points: 8
 runs: place
 """

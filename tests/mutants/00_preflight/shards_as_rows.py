@@ -2,7 +2,7 @@
 
 fails: recover/shards
 shows: shape [1,
-shows: whole numbers, along one axis
+shows: a tensor of whole numbers with one axis
 points: 9
 runs: recover
 """

@@ -1,7 +1,7 @@
 """Relies on --setup for the process group.
 
 fails: recover/world, recover/shards
-shows: recover must make one where none is
+shows: recover must make one if none exists
 points: 8
 """
 # %% grade_id="recover"

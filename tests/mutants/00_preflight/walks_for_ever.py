@@ -1,7 +1,7 @@
 """Follows the arrows until a rank waits for nobody: in a circle it never stops.
 
 fails: diagnose/circle
-shows: did not come to an end
+shows: did not end within
 points: 9
 """
 # %% grade_id="diagnose"

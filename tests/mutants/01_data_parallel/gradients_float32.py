@@ -1,7 +1,7 @@
 """The gradients travel as float32: half the bytes, and half the digits.
 
 fails: gradients/sum, gradients/missing, gradients/bytes
-shows: to a few digits only
+shows: only to a few digits
 shows: numbers of 8 bytes
 points: 9
 runs: gradients

@@ -1,7 +1,7 @@
 """Frozen parameters are sent as zeros, and have a gradient afterwards.
 
 fails: gradients/sum, gradients/missing, gradients/bytes
-shows: is frozen and has a gradient now
+shows: is frozen but has a gradient now
 shows: and frozen ones never
 points: 9
 runs: gradients

@@ -1,8 +1,8 @@
 """The mean in place of the sum, as DDP would do.
 
 fails: gradients/sum, gradients/missing, step/weights, step/objective
-shows: 4 times too small: the mean
-shows: The steps are 4 times too short
+shows: too small by a factor of 4, because it is the mean
+shows: The steps are too small by a factor of 4
 points: 7
 """
 # %% grade_id="gradients"

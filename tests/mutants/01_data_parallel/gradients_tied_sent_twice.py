@@ -1,7 +1,7 @@
 """The tied weight is in the message twice: the right sum, and too many bytes.
 
 fails: gradients/bytes
-shows: send each trained parameter once
+shows: Send each trained parameter only once
 points: 12
 runs: gradients
 """

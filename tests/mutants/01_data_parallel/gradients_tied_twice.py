@@ -1,7 +1,7 @@
 """A loop over names sums the tied weight under both of them.
 
 fails: gradients/sum, gradients/missing, gradients/bytes
-shows: is 4 times too large: it is tied, has two names, and was summed twice
+shows: too large by a factor of 4, perhaps because it is tied, has two names, and was summed twice
 shows: are enough
 points: 9
 runs: gradients

@@ -1,7 +1,7 @@
 """n // world_size rows for each rank: the rest belongs to nobody.
 
 fails: rows/cover, rows/even
-shows: belong to none of 4 ranks
+shows: belong to none of the 4 ranks
 points: 11
 runs: rows
 """

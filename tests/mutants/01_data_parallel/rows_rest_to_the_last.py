@@ -1,7 +1,7 @@
 """The last rank takes the rest: everyone waits for it.
 
 fails: rows/even
-shows: the first n % world_size ranks take one more
+shows: the first n % world_size ranks take one row more
 points: 12
 runs: rows
 """

@@ -1,8 +1,8 @@
 """Every rank has the whole decay in its share: it counts once per rank.
 
 fails: share/decay, step/weights, step/objective
-shows: The decay counts 4 times: each of 4 ranks
-shows: The decay counts 4 times.
+shows: The decay counts 4 times, because each of 4 ranks
+shows: In each step, the decay counts 4 times
 points: 8
 """
 # %% grade_id="share"

@@ -1,7 +1,7 @@
 """Rank 0 has the whole decay, and the others have none.
 
 fails: share/decay, step/weights, step/objective
-shows: does share ask which rank it is on
+shows: Does share ask which rank it is on
 points: 8
 """
 # %% grade_id="share"

@@ -1,7 +1,7 @@
 """The penalty is taken from .data: the value is right, and its gradient is missing.
 
 fails: share/decay
-shows: The value is right, and its gradient is not
+shows: The value is right but its gradient is not
 points: 11
 runs: share
 """

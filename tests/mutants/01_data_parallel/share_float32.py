@@ -1,7 +1,7 @@
 """The logits are rounded to float32.
 
 fails: share/losses, share/decay
-shows: to a few digits only
+shows: only to a few digits
 points: 9
 runs: share
 """

@@ -1,7 +1,7 @@
 """R has the frozen weight in it.
 
 fails: share/decay
-shows: R has the frozen weight in it
+shows: R contains the frozen weight
 points: 11
 runs: share
 """

@@ -1,7 +1,7 @@
 """The sum of the losses is not divided.
 
 fails: share/losses, share/decay
-shows: The losses are added up and not divided
+shows: The losses are added up but not divided
 points: 9
 runs: share
 """

@@ -1,7 +1,7 @@
 """The world size is that of the process group.
 
 fails: share/decay
-shows: by the number of ranks that the process group has
+shows: by the number of ranks that the process group has instead of by `world_size`
 points: 11
 runs: share
 """

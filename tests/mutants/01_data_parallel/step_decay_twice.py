@@ -1,7 +1,7 @@
 """The decay is in the share and in the update.
 
 fails: step/weights, step/objective
-shows: once in the share, once more in the update
+shows: once in the share and once more in the update
 points: 10
 """
 # %% grade_id="step"

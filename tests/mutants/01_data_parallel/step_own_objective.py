@@ -1,7 +1,7 @@
 """Each rank returns its own share.
 
 fails: step/objective
-shows: a rank's share is a part of it
+shows: A rank's share is only a part of it
 points: 12
 """
 # %% grade_id="step"

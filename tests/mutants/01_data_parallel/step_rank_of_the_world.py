@@ -1,7 +1,7 @@
 """Rows by the rank in the world, in groups of fewer ranks.
 
 fails: step/weights, step/objective
-shows: rows, rank and world size are those of the group
+shows: Rows, rank and world size must be counted in the group
 points: 10
 """
 # %% grade_id="step"

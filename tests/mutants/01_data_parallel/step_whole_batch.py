@@ -1,7 +1,7 @@
 """Every rank computes the whole batch: the right weights, without a word between the ranks.
 
 fails: step/weights
-shows: Who computes the whole batch needs no other rank
+shows: A rank that computes the whole batch needs no other rank
 points: 11
 runs: step
 """

@@ -1,7 +1,7 @@
 """By hand: forward runs on each device, backward of all shards on the first one, because tape.gradient stands outside.
 
 fails: by-hand/placement
-shows: call tape.gradient inside `with tf.device(device)` too
+shows: Call tape.gradient inside `with tf.device(device)`, too
 points: 11
 """
 # %% grade_id="by-hand"

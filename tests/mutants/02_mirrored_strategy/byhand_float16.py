@@ -1,7 +1,7 @@
 """Gradients are rounded to float16 before they are added.
 
 fails: by-hand/gradient, by-hand/update
-shows: right to a few digits only
+shows: right only to a few digits
 points: 10
 runs: by-hand
 """

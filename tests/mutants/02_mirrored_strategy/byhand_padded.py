@@ -1,7 +1,7 @@
 """The batch is padded with its first examples until it divides.
 
 fails: by-hand/placement, by-hand/gradient, by-hand/update
-shows: no example may be used twice
+shows: No example may be used twice
 points: 9
 runs: by-hand
 """

@@ -1,7 +1,7 @@
 """Each shard is cut in two halves, with a call for each.
 
 fails: by-hand/placement
-shows: example_losses was called 6 times: call it once for each of 3 devices
+shows: example_losses was called 6 times. Call it once for each of 3 devices
 points: 11
 runs: by-hand
 """

@@ -1,7 +1,7 @@
 """Loss: divided by the global batch and then once more by the number of replicas.
 
 fails: replica-loss/loss, replica-loss/gradient
-shows: times too small: the number of replicas
+shows: which is the number of replicas. Since it is already divided
 points: 10
 """
 # %% grade_id="replica-loss"

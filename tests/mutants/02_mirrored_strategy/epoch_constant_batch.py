@@ -1,7 +1,7 @@
 """Epoch: the last, smaller batch is divided by the full global batch.
 
 fails: epoch/losses, epoch/weights
-shows: only the last loss is wrong: it is divided by the full global batch
+shows: Only the last loss is wrong, because it is divided by the full global batch
 points: 10
 """
 # %% grade_id="epoch"

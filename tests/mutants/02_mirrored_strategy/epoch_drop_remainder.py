@@ -1,7 +1,7 @@
 """Epoch: the last, smaller batch is dropped.
 
 fails: epoch/shards, epoch/losses, epoch/weights
-shows: one per global batch, the last, smaller one too
+shows: Return one loss for each global batch, also for the last, smaller one
 points: 9
 """
 # %% grade_id="epoch"

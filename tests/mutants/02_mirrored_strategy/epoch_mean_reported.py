@@ -1,7 +1,7 @@
 """Epoch: the training is right, but the reported losses are averaged over the replicas.
 
 fails: epoch/losses
-shows: times too small: the number of replicas
+shows: which is the number of replicas. Since it is already divided
 points: 11
 """
 # %% grade_id="epoch"

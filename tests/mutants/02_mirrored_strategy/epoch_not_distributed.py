@@ -1,7 +1,7 @@
 """Epoch: the dataset is not distributed, so that every replica takes the whole batch.
 
 fails: epoch/shards, epoch/losses, epoch/weights
-shows: call the model once per shard and step
+shows: Call the model once for each shard and step
 points: 9
 """
 # %% grade_id="epoch"

@@ -1,9 +1,9 @@
 """Epoch: every replica divides by its own shard.
 
 fails: epoch/losses, epoch/weights
-shows: your loss is
-shows: your gradient is
-shows: the number of replicas; divide by the global batch
+shows: Your loss is too large
+shows: Your gradient is too large
+shows: Divide by the global batch instead of by the replica's own
 points: 10
 """
 # %% grade_id="epoch"

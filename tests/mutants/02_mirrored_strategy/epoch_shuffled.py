@@ -1,7 +1,7 @@
 """Epoch: the examples are shuffled.
 
 fails: epoch/losses, epoch/weights
-shows: take the examples in their order
+shows: Take the examples in their order
 shows: so do the losses before the last step
 points: 10
 runs: epoch

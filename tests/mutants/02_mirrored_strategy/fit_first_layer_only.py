@@ -1,7 +1,7 @@
 """Fit: only the first layer is frozen.
 
 fails: fit/fit
-shows: a layer before the last one has moved
+shows: A layer before the last one has moved
 points: 10
 runs: fit
 """

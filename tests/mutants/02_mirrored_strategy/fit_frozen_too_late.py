@@ -1,7 +1,7 @@
 """Fit: the layers are frozen after compile.
 
 fails: fit/fit
-shows: before compile, which is when Keras looks at it
+shows: before compile, because Keras looks at it then
 points: 10
 runs: fit
 """

@@ -1,7 +1,7 @@
 """Fit: the learning rate does not grow with the global batch.
 
 fails: fit/fit
-shows: is that of one replica
+shows: is still the one for a single replica
 points: 10
 runs: fit
 """

@@ -1,7 +1,7 @@
 """Two epochs, whatever is asked.
 
 fails: fit/fit
-shows: the weights of the last layer are not those
+shows: The weights of the last layer differ
 points: 10
 runs: fit
 """

@@ -1,7 +1,7 @@
 """By hand: the batch is cut into equal shards, and what is left over is forgotten.
 
 fails: by-hand/placement, by-hand/gradient, by-hand/update
-shows: examples were used: keep those that are left over
+shows: examples were used. Keep the examples that are left over
 points: 9
 """
 # %% grade_id="by-hand"

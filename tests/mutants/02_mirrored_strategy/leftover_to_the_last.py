@@ -1,7 +1,7 @@
 """By hand: what is left over all goes to the last device.
 
 fails: by-hand/placement
-shows: are its share
+shows: although its share is at most
 points: 11
 runs: by-hand
 """

@@ -1,9 +1,9 @@
 """Loss: the mean over the replica's own examples. n times too large, and nan where a shard is empty.
 
 fails: replica-loss/loss, replica-loss/gradient
-shows: your loss is
-shows: your gradient is
-shows: the number of replicas; divide by the global batch, not by the replica's own
+shows: Your loss is too large
+shows: Your gradient is too large
+shows: Divide by the global batch instead of by the replica's own
 points: 10
 """
 # %% grade_id="replica-loss"

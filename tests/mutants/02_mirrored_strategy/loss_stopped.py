@@ -1,7 +1,7 @@
 """No gradient flows.
 
 fails: replica-loss/gradient
-shows: your gradient is zero
+shows: Your gradient is zero
 points: 11
 runs: replica-loss
 """

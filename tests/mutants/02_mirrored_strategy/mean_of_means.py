@@ -1,7 +1,7 @@
 """Loss: the replica's own mean, divided by the number of replicas. Right for equal shards only.
 
 fails: replica-loss/loss, replica-loss/gradient
-shows: right for equal shards only
+shows: as if it were a mean of the shards' means
 points: 10
 """
 # %% grade_id="replica-loss"

@@ -1,8 +1,8 @@
 """By hand: every device divides by its own shard, and the sum over the devices is n times too large.
 
 fails: by-hand/gradient, by-hand/update
-shows: times too large: the number of replicas; divide by the global batch
-shows: the update is right for the gradient that you return
+shows: the number of replicas. Divide by the global batch
+shows: The update is right for the gradient that you return
 points: 10
 """
 # %% grade_id="by-hand"

@@ -1,7 +1,7 @@
 """By hand: the right gradient, computed on one device.
 
 fails: by-hand/placement
-shows: call example_losses inside `with tf.device(device)`
+shows: Call example_losses inside `with tf.device(device)`
 points: 11
 """
 # %% grade_id="by-hand"

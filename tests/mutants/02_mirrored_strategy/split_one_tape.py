@@ -1,7 +1,7 @@
 """Split: one tape for all layers, so that all of backward runs on one device.
 
 fails: split/placement
-shows: a tape for itself
+shows: Each layer needs a separate tape
 points: 11
 runs: split
 """

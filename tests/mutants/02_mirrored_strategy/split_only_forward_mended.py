@@ -1,7 +1,7 @@
 """Split: the layers are cut into blocks, but one call of tape.gradient still makes all of backward.
 
 fails: split/placement
-shows: a tape for itself
+shows: Each layer needs a separate tape
 points: 11
 runs: split
 """

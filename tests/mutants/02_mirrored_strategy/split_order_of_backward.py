@@ -1,7 +1,7 @@
 """Split: the gradients come in the order of backward.
 
 fails: split/gradients
-shows: the first layer's comes first
+shows: The first layer's gradient must be the first one
 points: 11
 runs: split
 """

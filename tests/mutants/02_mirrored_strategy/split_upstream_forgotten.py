@@ -1,7 +1,7 @@
 """Split: a tape for each layer, on its device, but nothing comes back from the layer behind.
 
 fails: split/gradients
-shows: what comes back from the layer after it goes in as output_gradients
+shows: What comes back from the layer after it must go in as output_gradients
 points: 11
 runs: split
 """

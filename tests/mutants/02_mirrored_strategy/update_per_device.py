@@ -1,7 +1,7 @@
 """By hand: the weights are updated after each shard, so that the next shard's gradient is taken elsewhere.
 
 fails: by-hand/gradient, by-hand/update
-shows: the weights are not start - learning_rate * gradient
+shows: The weights are not start - learning_rate * gradient
 points: 10
 """
 # %% grade_id="by-hand"

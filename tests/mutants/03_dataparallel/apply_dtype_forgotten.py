@@ -1,7 +1,7 @@
 """Autocast is carried over without its dtype, as in nn.DataParallel itself (PyTorch 2.13).
 
 fails: apply/modes
-shows: Carry torch.get_autocast_dtype over
+shows: carry torch.get_autocast_dtype over
 points: 22
 runs: apply
 """

@@ -1,7 +1,7 @@
 """The threads append their results.
 
 fails: apply/results
-shows: in the order in which the threads were done
+shows: in the order in which the threads ended
 points: 22
 runs: apply
 """

@@ -1,7 +1,7 @@
 """Each thread is started and waited for: nothing runs side by side.
 
 fails: apply/threads
-shows: start all threads first
+shows: Start all threads first
 points: 22
 runs: apply
 """

@@ -1,7 +1,7 @@
 """Neither grad mode nor autocast are carried over.
 
 fails: apply/modes
-shows: belong
+shows: to a thread
 points: 22
 runs: apply
 """

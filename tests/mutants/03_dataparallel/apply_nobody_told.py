@@ -1,7 +1,7 @@
 """Nothing is caught: an exception ends its thread, and the result is None.
 
 fails: apply/errors
-shows: the caller was told nothing
+shows: the caller did not notice
 points: 22
 runs: apply
 """

@@ -1,7 +1,7 @@
 """The text says what has happened, and the exception itself is lost.
 
 fails: apply/errors
-shows: hand it on
+shows: pass it on
 points: 22
 runs: apply
 """

@@ -1,7 +1,7 @@
 """Keyword arguments are cut by themselves: what is no tensor goes to all devices, and a replica is called without inputs. nn.DataParallel does so (PyTorch 2.13).
 
 fails: forward/outputs
-shows: cut positional and keyword arguments together
+shows: Cut positional and keyword arguments together
 points: 22
 """
 # %% grade_id="forward"

@@ -1,7 +1,7 @@
 """Keyword arguments go to all replicas whole.
 
 fails: forward/outputs
-shows: cut positional and keyword arguments together, every tensor in them
+shows: Cut positional and keyword arguments together, with every tensor in them
 points: 22
 runs: forward
 """

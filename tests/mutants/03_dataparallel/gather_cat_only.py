@@ -1,7 +1,7 @@
 """Numbers without dimensions are joined like rows.
 
 fails: gather/scalars, gather/gradient
-shows: stack such numbers to a vector
+shows: stack such numbers into a vector
 points: 21
 runs: gather
 """

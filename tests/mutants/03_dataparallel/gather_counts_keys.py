@@ -1,7 +1,7 @@
 """Looks how many keys the dicts have, and not which.
 
 fails: gather/nested
-shows: Replicas whose dicts have different keys: raise a ValueError
+shows: If the replicas' dicts have different keys, raise a ValueError
 points: 22
 runs: gather
 """

@@ -2,7 +2,7 @@
 
 fails: loss/mean, loss/bytes
 shows: Backward finds no way from the loss to the scores
-shows: no .item(), no .detach()
+shows: use neither .item() nor .detach()
 points: 21
 """
 # %% grade_id="loss"

@@ -1,7 +1,7 @@
 """Sums are added up, and nobody divides.
 
 fails: loss/mean
-shows: added up and not divided
+shows: added up but not divided
 points: 22
 """
 # %% grade_id="loss"

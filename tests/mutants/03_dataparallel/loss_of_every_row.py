@@ -1,7 +1,7 @@
 """The losses of all rows are handed back: right, and a number for each row.
 
 fails: loss/bytes
-shows: Two are enough
+shows: although two are enough
 points: 22
 """
 # %% grade_id="loss"

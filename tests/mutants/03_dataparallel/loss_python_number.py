@@ -1,7 +1,7 @@
 """The number of rows is a Python number.
 
 fails: loss/mean, loss/bytes
-shows: loss_part hands back one int or more
+shows: loss_part returns one int or more
 points: 21
 """
 # %% grade_id="loss"

@@ -1,7 +1,7 @@
 """Each name has a connected copy: the gradients are right, and a tied weight is copied twice.
 
 fails: replicate/tied
-shows: One copy for each parameter, not for each name
+shows: Make one copy for each parameter, not for each name
 points: 22
 runs: replicate
 """

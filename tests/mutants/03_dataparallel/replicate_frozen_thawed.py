@@ -1,7 +1,7 @@
 """Each replica's frozen weight requires a gradient.
 
 fails: replicate/gradients
-shows: in the original, or in a replica
+shows: either in the original or in a replica
 points: 21
 runs: replicate
 """

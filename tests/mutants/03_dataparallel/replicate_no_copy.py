@@ -1,7 +1,7 @@
 """On one device, .to(device) makes no copy: all replicas write into one buffer.
 
 fails: replicate/buffers, forward/statistics
-shows: Only replica 0 shares it
+shows: Only replica 0 may share it
 shows: All replicas have written batch norm's running statistics
 points: 21
 """

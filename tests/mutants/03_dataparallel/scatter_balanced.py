@@ -1,7 +1,7 @@
 """Shared out as evenly as possible, as unit 01 does; empty pieces are left out.
 
 fails: scatter/rows, scatter/nested
-shows: were shared out as evenly as possible. torch.chunk rounds up
+shows: were distributed as evenly as possible, whereas torch.chunk rounds up
 points: 20
 runs: scatter
 """

@@ -1,7 +1,7 @@
 """What is no tensor is copied for each replica.
 
 fails: scatter/nested
-shows: the same object: you have made copies
+shows: as the same object, but you have made copies
 points: 21
 runs: scatter
 """

@@ -1,7 +1,7 @@
 """An empty tuple gives no item, and zip() then ends before the first one.
 
 fails: scatter/nested
-shows: an empty container goes to all replicas
+shows: An empty container must go to all replicas
 points: 21
 runs: scatter
 """

@@ -1,7 +1,7 @@
 """A list of words is cut like the rows of a tensor.
 
 fails: scatter/nested
-shows: A list of words is no tensor
+shows: A list of words is not a tensor
 points: 21
 runs: scatter
 """

@@ -1,7 +1,7 @@
 """Only what lies at the top of a tuple or a dict is cut.
 
 fails: scatter/nested, scatter/devices
-shows: A container inside a container goes to every replica whole
+shows: A container inside a container goes to every replica as a whole
 points: 20
 runs: scatter
 """

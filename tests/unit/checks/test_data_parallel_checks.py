@@ -8,12 +8,12 @@ from manyhands.checks.data_parallel.words import CRITERIA, HINTS, MISTAKES
 
 @pytest.mark.parametrize("got, cover, even", [
     ([[0, 1, 2], [3, 4], [5, 6]], None, None),
-    ([[0, 1], [2, 3], [4, 5]], "belong to none", "not 7 rows together"),
-    ([[0, 1], [2, 3], [4, 5, 6]], None, "larger shards come first"),
-    ([[0, 1, 2], [2, 3, 4], [5, 6]], "belong to two", "not 7 rows together"),
-    ([[0, 3, 6], [1, 4], [2, 5]], "like cards", None),
+    ([[0, 1], [2, 3], [4, 5]], "belong to none", "do not contain exactly 7 rows"),
+    ([[0, 1], [2, 3], [4, 5, 6]], None, "larger shards must come first"),
+    ([[0, 1, 2], [2, 3, 4], [5, 6]], "belong to two", "do not contain exactly 7 rows"),
+    ([[0, 3, 6], [1, 4], [2, 5]], "in turn", None),
     ([[0, 1, 2], [3, 4, 5], [6]], None, "rounded up"),
-    ([[0, 1, 2, 3, 4], [5], [6]], None, "lies on one rank")])
+    ([[0, 1, 2, 3, 4], [5], [6]], None, "too many of the 7 rows")])
 def test_wrong_rows_are_named(got, cover, even):
     case = {"n": 7, "world_size": 3, "got": got, "odd": None, "borrowed": None}
     for problem, says in ((verdicts.cover_problem(case), cover), (verdicts.even_problem(case), even)):
@@ -96,7 +96,7 @@ def test_ranks_with_weights_of_their_own_are_told_so():
     case = {"members": [1, 3], "frozen": True, "right": [2.0], "looks": "other", "beyond": [0, 0, 0]}
     alike, apart = ([[{**case, "got": [1.0]}], [{**case, "got": [other]}]] for other in (1.0, 1.5))
     assert not verdicts.groups_apart(alike) and verdicts.groups_apart(apart) == {(1, 3)}
-    for answers, says in ((alike, "are those of the group"), (apart, "have different weights")):
+    for answers, says in ((alike, "must be counted in the group"), (apart, "have different weights")):
         assert says in verdicts.weights_problem(1, answers[0][0], verdicts.groups_apart(answers))["mistake"]
 
 

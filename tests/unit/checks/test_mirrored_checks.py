@@ -20,7 +20,7 @@ def test_a_right_update_by_a_wrong_gradient_is_not_blamed():
 
 
 @pytest.mark.parametrize("forward, backward, says", [
-    ([0, 1, 1], [0, 1, 1], None), ([0, 1], [0, 1], "called 2 times"), ([0, 0, 1], [0, 0, 1], "weights of layer 1 are on device 0"), ([0, 1, 1], [0, 0, 1], "Backward of layer 1 ran on device 0 and not on device 1, where the list of devices is 0, 1")])
+    ([0, 1, 1], [0, 1, 1], None), ([0, 1], [0, 1], "called 2 times"), ([0, 0, 1], [0, 0, 1], "weights of layer 1 are on device 0"), ([0, 1, 1], [0, 0, 1], "backward pass of layer 1 ran on device 0 and not on device 1, where the list of devices is 0, 1")])
 def test_a_layer_on_another_device_is_told(forward, backward, says):
     ledger = model_verdicts.LayerLedger.__new__(model_verdicts.LayerLedger)
     ledger.places, ledger.devices = [("CPU", 0), ("CPU", 1), ("CPU", 1)], [("CPU", 0), ("CPU", 1)]
@@ -47,9 +47,9 @@ def test_a_rate_in_the_gradient_and_another_loss_are_told_as_what_they_are():
     right, cuts = np.array([1.0, -2.0]), verdicts.shards(5, 2)
     parts = [right + 0.3, right - 0.2]
     assert "learning_rate times" in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.25)["mistake"]
-    assert "not that of the mean loss" in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.5)["mistake"]
+    assert "the mean loss over the whole batch gives" in verdicts.average("gradient", 0.25 * right, right, parts, cuts, 5, rate=0.5)["mistake"]
     one_step = verdicts.Epoch(np.ones((4, 2)), np.zeros(4, int), np.zeros((2, 2)), 2, 4, 0.1, lambda w, x, y: 0.7, lambda w, x, y: w)
-    assert "not that of the mean loss" in one_step.losses_problem(np.array([0.9]))["mistake"]
+    assert "the mean loss over the whole batch gives" in one_step.losses_problem(np.array([0.9]))["mistake"]
 
 
 def case_and_answer(**other):
@@ -58,7 +58,7 @@ def case_and_answer(**other):
     return case, [*case.start[:-2], weights[:-1], weights[-1]], accuracies
 
 
-@pytest.mark.parametrize("change, says", [(None, None), ("rate", "that of one replica"), ("batch", "is the global batch"), ("first", "has moved"),
+@pytest.mark.parametrize("change, says", [(None, None), ("rate", "the one for a single replica"), ("batch", "is the global batch"), ("first", "has moved"),
                                           ("still", "has not moved"), ("accuracies", "history.history"), ("copies", "made outside")])
 def test_a_wrong_fine_tuning_is_named(change, says):
     case, weights, accuracies = case_and_answer()

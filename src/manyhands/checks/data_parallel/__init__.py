@@ -1,6 +1,6 @@
-"""Checks of unit 01, data parallelism by hand: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 01, data parallelism by hand, which ask the ranks from the notebook's kernel and judge the answers.
 
-The experiments run on the ranks (`ranks`); a hang becomes FAIL lines, and the cluster heals.
+The experiments run on the ranks (`ranks`). A hang becomes FAIL lines, and the cluster heals.
 """
 
 from functools import partial
@@ -16,12 +16,12 @@ check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES)
 
 
 def _cases(answers):
-    """All cases of all ranks, as (rank, case)."""
+    """Return all cases of all ranks, as (rank, case)."""
     return [(rank, case) for rank, cases in enumerate(answers) for case in cases]
 
 
 def rows(cluster, function):
-    """Check `function(n, rank, world_size)`: one slice for each rank, none twice, none forgotten, and all of about the same size."""
+    """Check `function(n, rank, world_size)`, whose slices must cover each row once and be of about the same size."""
     with check("rows", cluster) as report:
         cases, *_ = report.on_ranks("data_parallel.ranks", "rows", function, seed())
         report.judge("cover", map(verdicts.cover_problem, cases), [case["got"] for case in cases])
@@ -29,7 +29,7 @@ def rows(cluster, function):
 
 
 def gradients(cluster, function):
-    """Check `function(model, group)`: sums of gradients, tied, frozen and missing ones, and what was sent for them."""
+    """Check `function(model, group)` by the sums of (tied, frozen, missing) gradients, and by what was sent."""
     with check("gradients", cluster) as report:
         remark = "group"
         with report.part("sum", "bytes"):
@@ -50,9 +50,9 @@ def _judge_gradients(report, name, answers, problem_of):
 
 
 def share(cluster, function):
-    """Check `function(model, x, y, n, decay, world_size)`: what all ranks return adds up to the objective of the whole batch."""
+    """Check `function(model, x, y, n, decay, world_size)`, whose values must add up to the objective."""
     with check("share", cluster) as report:
-        all_cases = list(zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed())))  # each as every rank has told it
+        all_cases = list(zip(*report.on_ranks("data_parallel.ranks", "shares", function, seed())))  # each as every rank has reported it
         for name in ("losses", "decay"):
             cases = [case for case in all_cases if bool(case[0]["decay"]) == (name == "decay")]
             values = [[[one["value"], one["gradient"]] for one in case] for case in cases]
@@ -60,7 +60,7 @@ def share(cluster, function):
 
 
 def step(cluster, function):
-    """Check `function(model, x, y, rate, decay, group)`: the weights of one process, and its objectives."""
+    """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a single process."""
     with check("step", cluster) as report:
         answers = report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group")
         cases, apart = _cases(answers), verdicts.groups_apart(answers)

@@ -1,7 +1,8 @@
-"""The half of unit 01's checks that runs on the ranks: experiments with the learner's functions, told as plain numbers.
+"""The half of unit 01's checks that runs on the ranks, with experiments that report plain numbers.
 
-All ranks run an experiment at once; shapes and numbers are drawn from the seed, alike on all ranks, so that each rank also works out alone what
-one process would get, and what the likely mistakes would give (`looks` names the one that fits). Everything is float64.
+All ranks run an experiment at the same time. Since shapes and numbers are drawn from the seed, they are the same on all
+ranks, so each rank also computes alone what a single process would get, and what the likely mistakes would give
+(`looks` names the one that fits). Everything is float64.
 """
 
 import copy
@@ -26,7 +27,7 @@ LATE_S = 0.05
 
 
 class Network(nn.Module):
-    """A tied weight (a, b), a frozen one (first), and two last layers, of which a rank may have no gradient for the second."""
+    """A network with a tied weight (a, b), a frozen one (first), and two last layers, the second perhaps unused."""
 
     def __init__(self, inputs, hidden, classes):
         super().__init__()
@@ -62,12 +63,12 @@ def trainable(model):
 # ------------------------------------------------------------------ 1: rows
 
 def sizes(draw):
-    """[(rows, ranks)]: one row over and more, none over, fewer rows than ranks, one rank alone."""
+    """Draw [(rows, ranks)] with rows left over, with none, with fewer rows than ranks, and with a single rank."""
     return [(4 * draw.randint(5, 14) + draw.randint(1, 3), 4), (draw.randint(21, 60) * 3 + 2, 3), (12, 4), (3, 4), (draw.randint(5, 9), 1)]
 
 
 def rows(name, seed):
-    """The learner's rows for several sizes and worlds; no communication."""
+    """Ask for the learner's rows for several sizes and worlds, without communication."""
     function, draw, cases = learners(name), random.Random(seed), []
     for n, world_size in sizes(draw):
         answers, borrowed = zip(*(borrowing(function, n, rank, world_size) for rank in range(world_size)))
@@ -78,7 +79,7 @@ def rows(name, seed):
 
 
 def _indices(answer, n):
-    """The rows that an answer names; None where it names none: (start, stop) in place of a slice, or a forgotten return."""
+    """Return the rows that an answer names, or None if it names none, like (start, stop) or a forgotten return."""
     if isinstance(answer, slice):
         return list(range(n))[answer]
     try:
@@ -90,8 +91,9 @@ def _indices(answer, n):
 # ------------------------------------------------------------------ 2: sum_gradients
 
 def gradients(name, seed):
-    """Made-up gradients through the learner's function on each group, and what was sent for it. The last rank of the group comes late: who does not
-    wait for the sum reads something else."""
+    """Pass made-up gradients through the learner's function on each group, and count what was sent.
+
+    The last rank of the group is late, so that a rank that does not wait for the sum reads a different value."""
     function, results = learners(name), []
     for members, group in make_groups():
         model = build(seed)
@@ -102,7 +104,7 @@ def gradients(name, seed):
             time.sleep(LATE_S)
         with Ledger() as ledger, _followed():
             function(model, group)
-        told = _told(model, local)  # at once: what is still under way would come in
+        told = _told(model, local)  # immediately, because what is still under way would arrive
         size = sum(parameter.numel() for parameter in trainable(model).values())
         results.append({"members": members, "sent": ledger.bytes_sent / 8, "size": size, "not waited": _not_waited(ledger), **told})
     return results
@@ -110,7 +112,7 @@ def gradients(name, seed):
 
 @contextmanager
 def _followed():
-    """While the block runs, a work counts as awaited too where its future was asked for, or whether it has ended."""
+    """While the block runs, count a work as awaited also if its future was asked for, or whether it has ended."""
     kept = {name: getattr(dist.Work, name) for name in ("get_future", "is_completed")}
 
     def following(original):
@@ -132,13 +134,13 @@ def _followed():
 
 
 def _not_waited(ledger):
-    """How many of the calls that were begun were never waited for."""
+    """Return how many of the calls that were begun were never waited for."""
     waited = {id(item[1]) for item in ledger.log if item[0] == "wait"}
     return sum(item[0] == "start" and not item[1].native and id(item[1]) not in waited for item in ledger.log)
 
 
 def missing(name, seed):
-    """The same where the last rank of the group has no gradient for the spare layer, and nobody has one for the bias of `a`."""
+    """Do the same where the group's last rank has no gradient for the spare layer, and no rank one for `a.bias`."""
     function, results = learners(name), []
     for members, group in make_groups():
         model = build(seed)
@@ -156,7 +158,7 @@ def missing(name, seed):
 
 
 def _made_up(model, seed, members):
-    """{rank: {name: gradient}}, the same on all ranks"""
+    """Return {rank: {name: gradient}}, which is the same on all ranks."""
     found = {}
     for rank in members:
         draw = torch.Generator().manual_seed(100 * seed + rank)
@@ -169,7 +171,7 @@ def _told(model, local):
     for key, parameter in trainable(model).items():
         right, got = sum(one[key] for one in local.values()), parameter.grad
         if got is None and not right.any():
-            got = right  # nobody has a gradient: none is as good as zeros
+            got = right  # no rank has a gradient, so none is as good as zeros
         wrong = {"mean": right / p, "summed again": right * p, "own": mine[key], "own divided": mine[key] / p}
         answer[key] = {"got": None if got is None else numbers(got), "right": numbers(right), "looks": "none" if got is None else _looks(got, right, wrong)}
     frozen = [key for key, parameter in model.named_parameters() if not parameter.requires_grad and parameter.grad is not None]
@@ -184,7 +186,7 @@ def _looks(got, right, wrong, coarse=0.005):
 # ------------------------------------------------------------------ 3: share
 
 def shares(name, seed):
-    """All shares of some batches, made one after the other on this rank, and their sum. No communication."""
+    """Compute all shares of some batches one after the other on this rank, and their sum, without communication."""
     function, draw, cases = learners(name), random.Random(seed), []
     model = build(seed)
     for sizes in ([draw.randint(3, 6), draw.randint(7, 9), 1, 2], [draw.randint(2, 4)] * 3, [2, draw.randint(3, 5), 0]):
@@ -232,7 +234,7 @@ def _flat(term, model):
 # ------------------------------------------------------------------ 4: train_step
 
 def steps(name, seed):
-    """Three steps on batches of different sizes, on each group, beside one process."""
+    """Take three steps on batches of different sizes, on each group, and compare them with a single process."""
     function, results = learners(name), []
     for members, group in make_groups():
         draw, p, model = random.Random(seed), len(members), build(seed)
@@ -255,7 +257,7 @@ def steps(name, seed):
 
 
 def _rows_seen(model, x):
-    """How many of the rows of x have gone through the model, each counted once. (The rows are random: no two are equal.)"""
+    """Return how many different rows of x have gone through the model. (The rows are random, so no two are equal.)"""
     return len({i for inputs in model.seen for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()})
 
 
@@ -271,8 +273,10 @@ def _number(answer):
 
 
 def _alone(model, batches, rate, decay, keep=0, decays=1, times=1, after=False):
-    """One process: its weights at the end and its objectives. The rest makes mistakes on purpose: `keep` is what the last gradient, left in `grad` and summed
-    once more over the ranks, is multiplied by; `after` gives the objectives after each update, not before it."""
+    """Return the weights of a single process at the end, and its objectives.
+
+    The last four arguments make mistakes on purpose. `keep` multiplies the last gradient, which was left in `grad` and
+    summed once more over the ranks; `after` gives the objectives after each update instead of before it."""
     model, objectives = copy.deepcopy(model), []
     for x, y in batches:
         loss = cross_entropy(model(x), y)

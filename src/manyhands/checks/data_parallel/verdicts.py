@@ -1,4 +1,4 @@
-"""How the checks of unit 01 judge what the ranks have told: the right answers, and which mistake a wrong one looks like.
+"""How the checks of unit 01 judge what the ranks report, and which mistake a wrong answer looks like.
 
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
@@ -6,7 +6,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 from manyhands.checks.data_parallel.words import MISTAKES
 
 ATOL = 1e-9
-SLACK = 1.2  # a few small messages beside the gradients do no harm
+SLACK = 1.2  # a few small messages in addition to the gradients do no harm
 
 
 def far(a, b):
@@ -38,7 +38,7 @@ def _no_rows(case):
 
 
 def even_problem(case):
-    """No rank has more than one row more than another, and the larger shards come first."""
+    """No rank has two rows more than another, and the larger shards come first."""
     n, p, sizes = case["n"], case["world_size"], [len(rows) for rows in case["got"]]
     right = [n // p + (rank < n % p) for rank in range(p)]
     if sizes == right:
@@ -59,7 +59,7 @@ def even_problem(case):
 def gradient_problem(rank, case):
     if case["frozen"]:
         return {"rank": rank, "got": case["frozen"], "mistake": MISTAKES["frozen has a gradient"].format(name=case["frozen"][0])}
-    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):  # the tied one first: it says most
+    for name, one in sorted(case["gradients"].items(), key=lambda item: item[0] != "a.weight"):  # the tied one first: it tells most
         if one["looks"]:
             mistake = "tied summed twice" if name == "a.weight" and one["looks"] == "summed again" else one["looks"]
             if case.get("not waited") and mistake in ("own", "other"):
@@ -74,7 +74,7 @@ def gradient_problem(rank, case):
 
 
 def note_complete(answers):
-    """Note in each case which ranks of its group have the right sums, {name: ranks}: a reduce gives them to one rank only."""
+    """Note in each case which ranks of its group have the right sums, {name: ranks}, since reduce serves only one."""
     for members, cases in by_group(answers).items():
         for name in cases[0]["gradients"]:
             there = [rank for rank, case in zip(members, cases) if not case["gradients"][name]["looks"]]
@@ -91,7 +91,7 @@ def missing_problem(rank, case):
 
 
 def by_group(answers):
-    """{the ranks of a group: their cases}"""
+    """Return {the ranks of a group: their cases}."""
     groups = {}
     for cases in answers:
         for case in cases:
@@ -100,12 +100,12 @@ def by_group(answers):
 
 
 def sent_by_group(answers):
-    """[(first case, numbers sent by all ranks)] for each group."""
+    """Return [(first case, numbers sent by all ranks)], with one entry for each group."""
     return [(group[0], sum(case["sent"] for case in group)) for group in by_group(answers).values()]
 
 
 def limits(case):
-    """What an all-reduce of all gradients moves, over all ranks, and the most that is allowed."""
+    """Return how much an all-reduce of all gradients moves over all ranks, and the most that is allowed."""
     right = 2 * (len(case["members"]) - 1) * case["size"]
     return right, SLACK * right
 
@@ -119,14 +119,14 @@ def bytes_problem(case, sent):
 
 
 def bytes_evidence(case, sent):
-    """The same for all that is allowed, another number for all that is not."""
+    """Return one number for everything that is allowed, and a different one for everything that is not."""
     return sent if bytes_problem(case, sent) else limits(case)[0]
 
 
 # ------------------------------------------------------------------ 3: share
 
 def share_problem(told):
-    """`told` is what each rank says of one case: the shares of all ranks, all of them computed on this one."""
+    """Judge one case; `told` is what each rank reports of it, namely the shares of all ranks."""
     case = next((one for one in told if one["looks"]), None)
     if case is None:
         return None
@@ -141,7 +141,7 @@ def share_problem(told):
 # ------------------------------------------------------------------ 4: train_step
 
 def groups_apart(answers):
-    """The groups, as tuples of ranks, whose ranks do not have the same weights at the end."""
+    """Return the groups, as tuples of ranks, whose ranks do not have the same weights at the end."""
     return {members for members, (first, *others) in by_group(answers).items()
             if any(far(*pair) for other in others for pair in zip(other["got"], first["got"]))}
 

@@ -1,7 +1,8 @@
-"""Checks of unit 02, MirroredStrategy: one function per check cell, each takes what the learner wrote.
+"""Checks of unit 02, MirroredStrategy, with one function for each check cell, which takes what the learner wrote.
 
-Everything runs in the notebook's own kernel, on the devices that the set-up cell made. How many replicas, which devices, the
-shapes and the data depend on the seed. A mistake of the learner, an exception too, becomes a FAIL line.
+Everything runs in the notebook's own kernel, on the devices that the set-up cell made. The number of replicas, the
+devices, the shapes and the data depend on the seed. A mistake of the learner becomes a FAIL line, and so does an
+exception.
 """
 
 from functools import partial
@@ -21,8 +22,10 @@ check = partial(Report, criteria=CRITERIA)
 
 
 def drawn_devices(rng, count=None):
-    """So many of the logical devices, or a number that is drawn too, in an order that the seed draws; `Stopped` where
-    there are too few. A check with several cases asks for each number itself, so that every seed has all of them."""
+    """Return `count` of the logical devices, or a drawn number of them, in an order that the seed draws.
+
+    Raise `Stopped` if there are too few. A check with several cases asks for each number itself, so that every seed has
+    all of them."""
     import tensorflow as tf
 
     kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
@@ -39,13 +42,13 @@ def _judge_all(report, found, atols=None):
 
 
 def problem_in(examples, features, classes, rng):
-    """A softmax regression: x, y and starting weights."""
+    """Draw a softmax regression, and return x, y and the starting weights."""
     x = rng.normal(size=(examples, features)).astype("float32")
     return x, rng.integers(classes, size=examples), rng.normal(size=(features, classes)).astype("float32")
 
 
 def serial_gradient(w, x, y):
-    """Gradient of the mean loss, in float64 and without TensorFlow."""
+    """Return the gradient of the mean loss, computed in float64 and without TensorFlow."""
     scores = np.exp(x.astype(float) @ w)
     scores /= scores.sum(1, keepdims=True)
     scores[np.arange(len(y)), y] -= 1
@@ -58,7 +61,7 @@ def serial_loss(w, x, y):
 
 
 def by_hand(hand_made_step):
-    """Exercise 1: hand_made_step(devices, weights, x, y, example_losses, learning_rate) -> gradient."""
+    """Check exercise 1, hand_made_step(devices, weights, x, y, example_losses, learning_rate) -> gradient."""
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
@@ -86,7 +89,7 @@ def by_hand(hand_made_step):
 
 
 def split(split_gradients):
-    """Exercise 2: split_gradients(devices, starts, x, layer) -> the gradient of each layer."""
+    """Check exercise 2, split_gradients(devices, starts, x, layer) -> the gradient of each layer."""
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
@@ -107,14 +110,14 @@ def split(split_gradients):
 
 
 def make_strategy(devices):
-    """A strategy that can live beside others of another size: collectives of two sizes in one process are aborted."""
+    """Make a strategy that uses no collectives, because collectives of two sizes in one process abort."""
     import tensorflow as tf
 
     return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
 def fit(fine_tune):
-    """Exercise 3: fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs) -> model, accuracies."""
+    """Check exercise 3, fine_tune(strategy, build_model, x, y, per_replica_batch, base_rate, epochs) -> a pair."""
     import tensorflow as tf
 
     rng = np.random.default_rng(seed())
@@ -135,13 +138,13 @@ def fit(fine_tune):
 
 
 def replica_loss(loss_of):
-    """Exercise 4: loss_of(example_losses, global_batch) -> the replica's share of the loss."""
+    """Check exercise 4, loss_of(example_losses, global_batch) -> the replica's share of the loss."""
     rng = np.random.default_rng(seed())
 
     def loss_and_gradient(strategy, *case):
         return _loss_and_gradient(strategy, loss_of, *case)
 
-    loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")  # what is told where it raises
+    loss_and_gradient.__name__ = getattr(loss_of, "__name__", "replica_loss")  # the name that is reported if it raises
     with check("replica-loss") as report:
         strategies = {n: make_strategy(drawn_devices(rng, n)) for n in (3, 4)}
         found = {"loss": [], "gradient": []}
@@ -156,7 +159,7 @@ def replica_loss(loss_of):
 
 
 def _loss_and_gradient(strategy, loss_of, x, y, start):
-    """Loss and gradient of one global batch, each summed over the replicas."""
+    """Return the loss and the gradient of one global batch, each summed over the replicas."""
     import tensorflow as tf
 
     with strategy.scope():
@@ -176,7 +179,7 @@ def _loss_and_gradient(strategy, loss_of, x, y, start):
 
 
 def epoch(train_epoch):
-    """Exercise 5: train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one per step."""
+    """Check exercise 5, train_epoch(strategy, model, optimizer, x, y, global_batch) -> losses, one for each step."""
     rng = np.random.default_rng(seed())
     with check("epoch") as report:
         found, rate = {"shards": [], "losses": [], "weights": []}, round(float(rng.uniform(0.2, 0.5)), 3)

@@ -1,4 +1,4 @@
-"""How the checks of exercises 2 and 3 of unit 02 judge: a model cut by its layers, and one that was fine-tuned."""
+"""How the checks of unit 02 judge a model split by its layers and a fine-tuned one (exercises 2 and 3)."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from manyhands.checks.mirrored_strategy.verdicts import near, place_of, say
 
 
 class LayerLedger:
-    """Notes on which device each call of `layer` ran, forward and backward, and where its weights live."""
+    """Notes the device on which each call of `layer` ran, forward and backward, and the device of its weights."""
 
     def __init__(self, devices, layers):
         self.devices, dealt = [place_of(device) for device in devices], np.array_split(np.arange(layers), len(devices))
@@ -15,7 +15,7 @@ class LayerLedger:
         self.forward, self.backward = [], {}
 
     def layer(self, w, x):
-        """tanh(x w)"""
+        """Compute tanh(x w)."""
         import tensorflow as tf
 
         y, number = tf.tanh(tf.convert_to_tensor(x) @ w), len(self.forward)
@@ -33,12 +33,12 @@ class LayerLedger:
         return watched(y)
 
     def as_given(self):
-        """Whether every layer ran where the colleague's function runs it: one after the other, and backward on the last device."""
+        """Whether every layer ran as in the colleague's function, forward in turn and backward on the last device."""
         dealt = [self.devices[i % len(self.devices)] for i in range(len(self.places))]
         return self.forward == [(place, place) for place in dealt] and set(self.backward.values()) == {self.devices[-1]}
 
     def evidence(self):
-        """The numbers of the devices, in an order that the seed has drawn: of weights and outputs, then of backward."""
+        """Return the numbers of the devices (of outputs, then of backward) in an order that the seed drew."""
         forward = [[_number(place) for place in pair] for pair in self.forward]
         return [forward, [_number(self.backward.get(i)) for i in range(len(self.places))]]
 
@@ -48,7 +48,7 @@ def _number(place):
 
 
 def serial_layers(starts, x):
-    """The gradients of the sum of squares of the output, without TensorFlow."""
+    """Return the gradients of the sum of squares of the output, computed without TensorFlow."""
     values = [x]
     for w in starts:
         values.append(np.tanh(values[-1] @ w))
@@ -61,12 +61,12 @@ def serial_layers(starts, x):
 
 
 def layers(ledger):
-    """Every layer on its device, forward and backward."""
+    """Judge whether every layer ran on its device, forward and backward."""
     if len(ledger.forward) != len(ledger.places):
         return say("layer calls", expected=len(ledger.places), got=len(ledger.forward))
     devices = ", ".join(str(_number(place)) for place in ledger.devices)
     for i, (pair, place) in enumerate(zip(ledger.forward, ledger.places)):
-        for what, there in zip(("The weights of layer {i} are", "Forward of layer {i} ran"), pair):
+        for what, there in zip(("The weights of layer {i} are", "The forward pass of layer {i} ran"), pair):
             if there != place:
                 return say("layer place", expected=place[1], got=there[1], what=what.format(i=i), device=place[1], devices=devices)
     for i, place in enumerate(ledger.places):
@@ -91,12 +91,12 @@ def layer_gradients(result, right, as_given):
 
 
 class FineTuning:
-    """The case of exercise 3, and what one process would make of it, with the mistakes that are likely."""
+    """The case of exercise 3, and what a single process would compute from it, with the likely mistakes."""
 
     def __init__(self, rng, n):
         self.n = n
         self.features, *self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (4, 8), (3, 6)))
-        self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if somebody takes it for the global batch
+        self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if it is taken for the global batch
         widths = (self.features, *self.hidden, self.classes)
         self.start = [rng.normal(size=shape).astype("float32") for pair in zip(widths, widths[1:]) for shape in (pair, pair[1:])]
         self.rate, examples = round(float(rng.uniform(0.05, 0.15)), 3), 4 * n * self.own_batch
@@ -104,7 +104,7 @@ class FineTuning:
         self.epochs = int(rng.integers(3, 5))  # and not always the same number
 
     def alone(self, batch, rate):
-        """The last layer's weights at the end (bias in the last row), and the accuracy of each epoch, counted while it runs."""
+        """Return the last layer's weights at the end (bias in the last row), and each epoch's running accuracy."""
         inputs = self.x.astype(float)
         for weights, bias in zip(self.start[:-2:2], self.start[1:-2:2]):
             inputs = np.tanh(inputs @ weights + bias)
@@ -125,7 +125,7 @@ class FineTuning:
 
 
 def fine_tuned(strategy, result, case):
-    """(verdict, evidence) on exercise 3."""
+    """Return the verdict and the evidence on exercise 3."""
     try:
         model, accuracies = result
         accuracies = [float(one) for one in accuracies]

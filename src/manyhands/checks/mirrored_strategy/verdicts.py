@@ -1,4 +1,4 @@
-"""How the checks of unit 02 judge what they have measured: right or not, and which mistake a wrong answer looks like.
+"""How the checks of unit 02 judge what they have measured, and which mistake a wrong answer looks like.
 
 Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
@@ -19,13 +19,13 @@ def near(got, expected, atol=ATOL):
 
 
 def shards(examples, n):
-    """n slices whose sizes differ by at most one, as np.array_split cuts."""
+    """Return n slices whose sizes differ by at most one, as np.array_split cuts."""
     ends = np.cumsum([examples // n + (i < examples % n) for i in range(n)])
     return [slice(int(end - examples // n - (i < examples % n)), int(end)) for i, end in enumerate(ends)]
 
 
 def ceil_shards(examples, n):
-    """n slices of ceil(examples / n), until none are left, as a distributed dataset cuts."""
+    """Return n slices of ceil(examples / n), until none are left, as a distributed dataset cuts."""
     share = -(-examples // n)
     return [slice(min(i * share, examples), min((i + 1) * share, examples)) for i in range(n)]
 
@@ -33,7 +33,8 @@ def ceil_shards(examples, n):
 def average(what, got, expected, parts, cuts, examples, cut_short=None, rate=None):
     """Judge a mean over the batch against `expected`; `parts` are the means over the shards `cuts`.
 
-    `cut_short` is the mean over as many examples as make equal shards, `rate` a learning rate that may have slipped in.
+    `cut_short` is the mean over as many examples as make equal shards, and `rate` is a learning rate that may have
+    slipped in.
     """
     n, sizes = len(cuts), [cut.stop - cut.start for cut in cuts]
     if np.shape(got) != np.shape(expected):
@@ -71,7 +72,7 @@ class Ledger:
         self.forward, self.backward = [], []
 
     def example_losses(self, weights, x, y):
-        """One loss per example: softmax regression."""
+        """Return one loss for each example of a softmax regression."""
         import tensorflow as tf
 
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=tf.convert_to_tensor(x) @ weights)
@@ -90,13 +91,13 @@ class Ledger:
         return watched(each)
 
     def counts(self):
-        """Examples per device: forward, and backward on the same device."""
+        """Return the examples of each device in the forward pass, and in the backward pass on the same device."""
         forward = [sum(n for place, n in self.forward if place == here) for here in self.places]
         backward = [sum(n for place, then, n in self.backward if place == then == here) for here in self.places]
         return forward, backward
 
     def evidence(self):
-        """What does not depend on how a right solution cuts the batch."""
+        """Return what does not depend on how a right solution cuts the batch."""
         forward, backward = self.counts()
         return [sum(forward), max(forward), min(forward) > 0, sum(backward), max(backward), len(self.forward)]
 
@@ -140,7 +141,8 @@ def factor_between(got, expected):
 
 
 def update(moved, expected, by_own_gradient):
-    """Judge how far the weights have moved; `by_own_gradient` is how far the learner's gradient would move them, where what is wrong with it is known."""
+    """Judge how far the weights have moved. `by_own_gradient` is how far the learner's gradient would move them, if the
+    mistake in it is known."""
     if near(moved, expected):
         return None
     numbers = {"expected": np.ravel(expected), "got": np.ravel(moved)}
@@ -155,7 +157,7 @@ def update(moved, expected, by_own_gradient):
 
 
 def watched_model(strategy, start, rate):
-    """A softmax regression and its optimizer. On each replica, `seen` counts the examples that pass through it, `mass` their sum."""
+    """Make a softmax regression, whose `seen` counts each replica's examples and `mass` adds them up."""
     import tensorflow as tf
 
     class Watched(tf.keras.Model):
@@ -180,7 +182,7 @@ def watched_model(strategy, start, rate):
 
 
 class Epoch:
-    """One epoch on one device, in NumPy, and what a wrong epoch looks like beside it."""
+    """One epoch on one device, in NumPy, and how a wrong epoch differs from it."""
 
     def __init__(self, x, y, start, n, global_batch, rate, loss, gradient):
         self.n, self.batch, self.examples, self.start = n, global_batch, len(x), start
@@ -194,7 +196,7 @@ class Epoch:
         self.weights = w
 
     def share(self):
-        """The most examples that a replica sees in a fair epoch."""
+        """Return the most examples that a replica sees in a fair epoch."""
         return sum(self.shares)
 
     def shards_problem(self, counts):

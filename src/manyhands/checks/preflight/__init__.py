@@ -1,7 +1,8 @@
-"""Checks of unit 00, preflight: what the notebook's kernel asks of the ranks, and how it judges the answers.
+"""Checks of unit 00, preflight, which ask the ranks from the notebook's kernel and judge the answers.
 
-Each check cell calls one of the public functions. Hangs are provoked here on purpose, with a small patience; a hang that the
-learner's code makes becomes a FAIL line. In both cases the cluster heals, and the cells marked --setup are run again.
+Each check cell calls one of the public functions. Some hangs are provoked here on purpose, with a short patience, while
+a hang that the learner's code causes becomes a FAIL line. In both cases the cluster heals and re-runs the cells marked
+--setup.
 """
 
 import random
@@ -25,7 +26,7 @@ def _draw(salt):
 # ------------------------------------------------------------------ 1: where_am_i
 
 def place(cluster, function="where_am_i"):
-    """Check `function()` on the ranks: (rank, node, local rank), from the environment."""
+    """Check `function()` on the ranks, which must return (rank, node, local rank) from the environment."""
     draw = _draw("place")
     per_node = draw.sample(range(3, 8), 3)
     worlds = [[draw.randrange(3 * n, 6 * n), n] for n in per_node]
@@ -42,7 +43,7 @@ def place(cluster, function="where_am_i"):
 
 
 def _place_problem(rank, got, world_rank, per_node, own):
-    """None, or what to show of a wrong answer."""
+    """Return None, or the details to show for a wrong answer."""
     node, local = divmod(world_rank, per_node)
     wanted = [world_rank, node, local]
     if got == wanted:
@@ -63,9 +64,10 @@ def _place_problem(rank, got, world_rank, per_node, own):
 # ------------------------------------------------------------------ 2: diagnose
 
 def diagnose(cluster, function):
-    """Check `function(waiting, edges)`: on imagined hangs of worlds of four to eight ranks, then on a real one on the cluster.
+    """Check `function(waiting, edges)` on imagined hangs of four to eight ranks, and then on a real one on the cluster.
 
-    A hang does not depend on the learner's function, so a real one is made once, and remembered for the next time.
+    A hang does not depend on the learner's function, so a real one is made only once and is remembered for the next
+    time.
     """
     draw = _draw("diagnose")
     with Check("diagnose", cluster, "diagnose") as report:
@@ -82,7 +84,7 @@ def diagnose(cluster, function):
 
 
 def _answer(function, case):
-    """(the learner's answer as plain data, None or what is wrong with it)."""
+    """Return the learner's answer as plain data, and None or what is wrong with it."""
     got, error = call(function, dict(case.waiting), list(case.edges))
     if error:
         return None, of_error("diagnose", error)
@@ -100,7 +102,7 @@ def _answer(function, case):
 # ------------------------------------------------------------------ 3: exchange
 
 def exchange(cluster, function="exchange"):
-    """Check `function(value, members)` on the ranks, in rings of four, three and two; one rank of each comes late."""
+    """Check `function(value, members)` on the ranks, in rings of four, three and two, each with a late rank."""
     draw = _draw("exchange")
     answers, problems = [[], [], []], [None, None, None]
     with Check("exchange", cluster, function) as report:
@@ -122,7 +124,7 @@ def exchange(cluster, function="exchange"):
 
 
 def _draw_ring(size, draw):
-    """(members in ring order, what each gives, the one who comes late)."""
+    """Return the members in the order of the ring, the values that they give, and the member that is late."""
     ring = {4: [0, 1, 2, 3], 3: sorted(draw.sample(range(4), 3), reverse=True), 2: [3, 1]}[size]  # of two: no rank 0, both odd
     turn = draw.randrange(size) if size < 4 else 0
     members = ring[turn:] + ring[:turn]
@@ -162,7 +164,7 @@ def _count_problem(answers):
 # ------------------------------------------------------------------ 4: recover
 
 def recover(cluster, function):
-    """Check `function(cluster, saved)` three times: before any fault, after a drawn one, and on ranks without a process group."""
+    """Check `function(cluster, saved)` before any fault, after a drawn one, and on ranks without a process group."""
     draw = _draw("recover")
     sums, shards, problems = [], [], {"world": None, "shards": None}
     with Check("recover", cluster, "recover") as report:
@@ -186,7 +188,7 @@ def recover(cluster, function):
 
 
 def _break(report, case, culprit, end):
-    """Make the fault, as quietly as it goes; None, or what prevented it."""
+    """Cause the fault as quietly as possible, and return None or what prevented it."""
     from manyhands.cluster import Fault
 
     try:
@@ -203,7 +205,7 @@ def _break(report, case, culprit, end):
 
 
 def _leave_healed(cluster):
-    """So that the other checks find what --setup makes."""
+    """Heal the cluster, so that the other checks find what --setup makes."""
     try:
         plans.quietly(cluster.heal)
     except RuntimeError:
@@ -221,7 +223,7 @@ def _recover(report, function, saved):
 
 
 def _world_problem(report, numbers):
-    """(the sum on each rank, None), or (None, what is wrong)."""
+    """Return (the sum on each rank, None), or (None, what is wrong)."""
     groups, failed = report.ask("has_group")
     if failed:
         return None, failed
@@ -235,7 +237,7 @@ def _world_problem(report, numbers):
 
 
 def _shards_problem(report, saved):
-    """(shards and their sums on all ranks, None), or (shards, what is wrong)."""
+    """Return (the shards and their sums on all ranks, None), or (the shards, what is wrong)."""
     got, failed = report.ask("shard")
     if failed:
         return None, failed

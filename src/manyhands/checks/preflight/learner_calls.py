@@ -1,4 +1,4 @@
-"""How unit 00's checks call the learner's code, on the ranks and in this kernel, so that no mistake in it ends the check."""
+"""Calls of the learner's code by unit 00's checks, on the ranks and in this kernel; no mistake in it ends the check."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ ANSWER_S = 3  # for a function that runs in this kernel
 
 
 def on_rank(function, *args):
-    """Runs on a rank. A stub that is not written yet is told as such; any other exception is the cluster's to report."""
+    """Run an experiment on a rank. A stub is reported as such, any other exception by the cluster."""
     from manyhands.checks.preflight import ranks
     from manyhands.checks.rank_tools import end_groups
 
@@ -35,7 +35,7 @@ class Check(Report):
         self.nothing_there = False
 
     def ask(self, experiment, *args):
-        """(values by rank, None), or (None, details of the failure)."""
+        """Return (the values by rank, None), or (None, the details of the failure)."""
         from manyhands.cluster import Fault
 
         try:
@@ -52,7 +52,7 @@ class Check(Report):
 
 
 def of_fault(fault):
-    """The part of a fault's report that says what happened and why; what was healed is left out."""
+    """Return the part of a fault's report that says what happened and why, without what was healed."""
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
     raised = [line for line in lines if re.match(r"rank +\d+ +raised", line) and "connection" not in line]
     known = [line for line in lines if line.startswith(("Who waits", "Likely cause"))]
@@ -60,7 +60,7 @@ def of_fault(fault):
 
 
 def call(function, *args, seconds=ANSWER_S):
-    """(what the function returned, None) or (None, its exception): it may raise anything, or never return."""
+    """Return (what the function returned, None) or (None, its exception), also if it never returns."""
     try:
         with at_most(seconds):
             return function(*args), None
@@ -69,7 +69,7 @@ def call(function, *args, seconds=ANSWER_S):
 
 
 def of_error(name, error, seconds=ANSWER_S):
-    """What to say of a function that raised."""
+    """Return the details to show for a function that raised."""
     if isinstance(error, NotImplementedError):
         return {"mistake": MISTAKES["unwritten"].format(name=name)}
     if isinstance(error, TooLong):
@@ -78,12 +78,12 @@ def of_error(name, error, seconds=ANSWER_S):
 
 
 class TooLong(Exception):
-    """The learner's function did not come to an end."""
+    """The learner's function did not end in time."""
 
 
 @contextmanager
 def at_most(seconds):
-    """Raise TooLong in the block after so many seconds (only where this is the main thread, as it is in a kernel)."""
+    """Raise TooLong in the block after this many seconds (only in the main thread, as in a kernel)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

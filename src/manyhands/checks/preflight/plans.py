@@ -1,7 +1,7 @@
-"""Hangs for unit 00's checks: drawn, imagined or really provoked, and what is wrong with an answer about one.
+"""Hangs for unit 00's checks, drawn and then imagined or really provoked, and mistakes in answers about them.
 
-A plan says what each rank does in the end: `{rank: BARRIER, rank: 2, rank: None}` is a rank in a barrier, one that waits for a
-message from rank 2, and one that has finished.
+A plan says what each rank does in the end. For example, `{rank: BARRIER, rank: 2, rank: None}` is a rank in a barrier,
+a rank that waits for a message from rank 2, and a rank that has finished.
 """
 
 import random
@@ -44,7 +44,7 @@ else:
 
 @dataclass
 class Case:
-    """One hang: what the learner's function is given, and the answer, ("absent" or "circle", sorted ranks)."""
+    """One hang, with what the learner's function is given, and the answer, ("absent" or "circle", sorted ranks)."""
 
     waiting: dict
     edges: list
@@ -52,7 +52,7 @@ class Case:
 
 
 def draw_plan(name, draw, world_size, mixed=False):
-    """(plan, answer) of a hang of the kind "absent", "chain" or "circle"."""
+    """Return the plan and the answer of a hang of the kind "absent", "chain" or "circle"."""
     ranks = draw.sample(range(world_size), world_size)
     if name == "absent":
         missing = ranks[:(world_size - 1) // 2]
@@ -71,7 +71,7 @@ def draw_plan(name, draw, world_size, mixed=False):
 
 
 def imagined(name, draw, world_size):
-    """A drawn hang, as the cluster would report it."""
+    """Draw a hang, and return it as the cluster would report it."""
     return _case(*draw_plan(name, draw, world_size, mixed=world_size % 2 == 0))
 
 
@@ -92,7 +92,7 @@ def _case(plan, answer):
 
 
 def provoked(name, seed, cluster, patience_s):
-    """A drawn hang that really happens on the cluster, which heals; the first time only. None if something else happened."""
+    """Cause a drawn hang on the cluster, only the first time. Return None if anything else happened."""
     from manyhands.cluster import Fault
 
     if (name, seed) in _provoked:
@@ -111,7 +111,7 @@ def provoked(name, seed, cluster, patience_s):
 
 
 def quietly(function, *args, **options):
-    """Call it, and keep what it prints and shows from the page."""
+    """Call `function`, and keep what it prints and shows from the page."""
     from IPython.utils.capture import capture_output
 
     with capture_output():
@@ -123,7 +123,7 @@ def arrows(edges):
 
 
 def mistake(case, answer):
-    """The likely mistake in a wrong answer, in words."""
+    """Return the likely mistake in a wrong answer, in words."""
     kind, ranks = case.answer
     if answer[0] not in ("absent", "circle"):
         return MISTAKES["pair"]

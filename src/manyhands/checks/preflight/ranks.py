@@ -1,4 +1,4 @@
-"""The half of unit 00's checks that runs on the ranks. Each function tells as plain numbers what the learner's code did."""
+"""The half of unit 00's checks that runs on the ranks. Each function reports what the learner's code did."""
 
 import os
 import time
@@ -11,11 +11,11 @@ LATE_S = 0.4  # how late one rank of a ring comes: long enough for what did not 
 
 
 class Unwritten(Exception):
-    """The learner has not written this yet, or the cell has not been run; the argument names a sentence in MISTAKES."""
+    """The learner has not written this yet or has not run the cell; the argument is a key of MISTAKES."""
 
 
 def learners(name):
-    """What the learner has called `name` on this rank."""
+    """Return the object that the learner has named `name` on this rank."""
     from IPython import get_ipython
 
     try:
@@ -25,7 +25,7 @@ def learners(name):
 
 
 def places(name, worlds):
-    """What `name()` returns here, and in made-up worlds: `worlds` are [(rank, ranks per node), ...]."""
+    """Return what `name()` returns here and in the made-up `worlds`, which are [(rank, ranks per node), ...]."""
     function = learners(name)
     answers = [_plain(function())]
     for rank, per_node in worlds:
@@ -40,7 +40,7 @@ def places(name, worlds):
 
 
 def _plain(answer):
-    """A triple of whole numbers as a list; anything else as text."""
+    """Return a triple of whole numbers as a list, and anything else as text."""
     if isinstance(answer, (tuple, list)) and len(answer) == 3 and all(isinstance(part, Integral) and not isinstance(part, bool) for part in answer):
         return [int(part) for part in answer]
     return repr(answer)
@@ -48,7 +48,7 @@ def _plain(answer):
 
 @fresh_world()
 def ring(name, members, given, late):
-    """One exchange in the ring `members`; `given` are the values of its ranks. None on a rank outside it."""
+    """Run one exchange in the ring `members`, whose ranks have the values `given`; None on a rank outside it."""
     import torch
     import torch.distributed as dist
 
@@ -71,7 +71,7 @@ def ring(name, members, given, late):
 
 
 def forget():
-    """Leave this rank as a new one is: without `shard`, and without a process group."""
+    """Leave this rank as a new one is, without `shard` and without a process group."""
     import torch.distributed as dist
     from IPython import get_ipython
 
@@ -88,7 +88,7 @@ def has_group():
 
 
 def world_sum(numbers):
-    """The all-reduced sum of numbers[rank], an all-reduce of the check's own."""
+    """Return the sum of numbers[rank] over the ranks, by an all-reduce that the check itself makes."""
     import torch
     import torch.distributed as dist
 
@@ -98,7 +98,7 @@ def world_sum(numbers):
 
 
 def shard():
-    """The variable `shard` as a list of numbers, or as text what is wrong with it."""
+    """Return the variable `shard` as a list of numbers, or as text that says what is wrong with it."""
     import torch
     from IPython import get_ipython
 

@@ -1,7 +1,8 @@
-"""Checks of unit 03, DataParallel: one function for each check cell; each takes what the learner wrote.
+"""Checks of unit 03, DataParallel, with one function for each check cell, which takes what the learner wrote.
 
-Everything runs in the notebook's own kernel: replicas are copies and threads, there is no cluster. The experiments are in the `*with_torch`
-modules, which import torch and are imported when a check runs. An exception of the learner's code becomes FAIL lines.
+Everything runs in the notebook's own kernel, since replicas are copies and threads, and there is no cluster. The
+experiments are in the `*with_torch` modules, which import torch and are imported when a check runs. An exception of the
+learner's code becomes FAIL lines.
 """
 
 import traceback
@@ -35,7 +36,7 @@ class _Check(Report):
 
 
 def _cases(experiment, functions):
-    """The cases of an experiment; `Stopped` if the learner's code raises in it."""
+    """Return the cases of an experiment, or raise `Stopped` if the learner's code raises in it."""
     try:
         return experiment(*functions, seed())
     except NotImplementedError as error:
@@ -45,31 +46,34 @@ def _cases(experiment, functions):
 
 
 def scatter(function):
-    """Check `function(value, devices)`: a list with one item for each replica."""
+    """Check `function(value, devices)`, which returns a list with one item for each replica."""
     with _Check("scatter", "with_torch") as report:
         report.run(function)
 
 
 def gather(function):
-    """Check `function(outputs, device)`: one output from those of all replicas."""
+    """Check `function(outputs, device)`, which combines the outputs of all replicas into one."""
     with _Check("gather", "with_torch") as report:
         report.run(function)
 
 
 def replicate(function):
-    """Check `function(module, devices)`: a list of modules, connected to the original."""
+    """Check `function(module, devices)`, which returns a list of modules that are connected to the original."""
     with _Check("replicate", "replicas_with_torch") as report:
         report.run(function)
 
 
 def apply(function):
-    """Check `function(replicas, inputs, kwargs, devices)`: the list of what the replicas return, from threads."""
+    """Check `function(replicas, inputs, kwargs, devices)`, which returns what the replicas return in threads."""
     with _Check("apply", "threads_with_torch") as report:
         report.run(function)
 
 
 def forward(function):
-    """Check `function(module, inputs, kwargs, devices, output_device)`; beside nn.DataParallel itself where there are GPUs, else that is BLOCKED."""
+    """Check `function(module, inputs, kwargs, devices, output_device)`.
+
+    Where there are GPUs, compare it with nn.DataParallel itself. Otherwise that criterion is BLOCKED.
+    """
     import torch
 
     with _Check("forward", "replicas_with_torch") as report:
@@ -82,6 +86,6 @@ def forward(function):
 
 
 def loss(part, whole):
-    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, which makes the mean loss of all rows from the gathered parts."""
+    """Check `part(scores, labels)` of a replica's rows, and `whole(gathered)`, the mean loss of all rows."""
     with _Check("loss", "with_torch") as report:
         report.run(part, whole)

@@ -1,6 +1,6 @@
-"""The half of unit 03's checks that needs torch, continued: experiments with replicas and with the whole forward pass.
+"""More of the half of unit 03's checks that needs torch, with experiments on replicas and the whole forward pass.
 
-There are no ranks here: replicas are copies in the notebook's own kernel (see `with_torch`).
+There are no ranks here, because replicas are copies in the notebook's own kernel (see `with_torch`).
 """
 
 import copy
@@ -26,7 +26,7 @@ TIES = ((0, 0, 1), (0, 1, 0), (0, 1, 1))  # which of three layers share a weight
 
 
 class Network(nn.Module):
-    """Three layers of which two share a weight, a frozen weight before them, and a buffer that counts rows in place."""
+    """A network of three layers, two of which share a weight, after a frozen one, with a buffer that counts rows."""
 
     def __init__(self, inputs, hidden, ties):
         super().__init__()
@@ -48,7 +48,7 @@ class Network(nn.Module):
 
 
 def network(draw, ties=None):
-    """A drawn network; `ties` says which of its layers share a weight, where that is not drawn too."""
+    """Draw a network; `ties` says which of its layers share a weight, unless that is drawn too."""
     torch.manual_seed(draw.randrange(2**31))
     return Network(draw.randint(3, 5), draw.randint(3, 6), draw.choice(TIES) if ties is None else ties).double()
 
@@ -58,7 +58,7 @@ def trained(module):
 
 
 def gradients(module):
-    """What backward has left in the module: numbers, or "None"."""
+    """Return the gradients that backward has left in the module, as numbers or "None"."""
     return [[name, "None" if p.grad is None else p.grad.tolist()] for name, p in trained(module).items()]
 
 
@@ -67,7 +67,9 @@ def loss_of(outputs, i=0):
 
 
 def alone(module, batches, untied=False):
-    """The gradients of one process: those of the losses of all batches. With `untied`, a shared weight counts where it is used first, and no more."""
+    """Return the gradients that a single process computes from all batches.
+
+    With `untied`, a shared weight counts only where it is used first."""
     module = copy.deepcopy(module)
     module.zero_grad()
     if untied:
@@ -106,7 +108,7 @@ def replicate_copies(function, seed):
 
 
 def _own(replica):
-    """The tensors that a replica of the network computes with, wherever it keeps them."""
+    """Return the tensors that a replica of the network computes with, wherever it keeps them."""
     found = {"seen": replica.seen, "first.weight": replica.first.weight, "first.bias": replica.first.bias}
     for i, layer in enumerate(replica.chain):
         found.update({f"chain.{i}.weight": layer.weight, f"chain.{i}.bias": layer.bias})
@@ -180,7 +182,7 @@ def forward_outputs(function, seed):
 
 
 def _places(outputs, device=None):
-    """Where the outputs are, and their shapes."""
+    """Return the devices of the outputs, and their shapes."""
     return [[device or one.device.type, list(one.shape)] for one in tensors(outputs)]
 
 
@@ -216,7 +218,7 @@ def forward_statistics(function, seed):
 
 
 def forward_gpus(function, seed, devices=None, wrap=nn.DataParallel):
-    """The learner's data_parallel beside nn.DataParallel, on all GPUs; `devices` and `wrap` are for the tests of this function."""
+    """Compare the learner's data_parallel with nn.DataParallel on all GPUs; only tests use `devices` and `wrap`."""
     draw = random.Random(seed + 21)
     devices = devices or [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     module = network(draw).to(devices[0])

@@ -1,7 +1,7 @@
-"""The half of unit 03's checks that needs torch, continued: experiments with replicas in threads.
+"""More of the half of unit 03's checks that needs torch, with experiments on replicas in threads.
 
-There are no ranks here (see `with_torch`). Nothing is measured in seconds: replicas meet at a barrier, which breaks after MEET_S if they come one
-after the other.
+There are no ranks here (see `with_torch`). Nothing is measured in seconds. Instead, replicas meet at a barrier, which
+breaks after MEET_S if they reach it one after the other.
 """
 
 import itertools
@@ -22,7 +22,7 @@ MEET_S, HANDS_IN_S, LATE_S = 10, 3, 0.3  # long, for a crowded machine: only ans
 
 @contextmanager
 def silent_threads():
-    """What ends a thread is judged by the check, and printed by nobody."""
+    """Print nothing about the exceptions that end threads, since the check judges them."""
     before, threading.excepthook = threading.excepthook, lambda args: None
     try:
         yield
@@ -31,7 +31,7 @@ def silent_threads():
 
 
 class Told(nn.Module):
-    """A replica that does what `act` says, once it has met the others at the barrier (if there is one)."""
+    """A replica that calls `act` when it has met the others at the barrier (if there is one)."""
 
     def __init__(self, act, barrier=None):
         super().__init__()
@@ -73,7 +73,9 @@ def apply_threads(function, seed):
 
 
 def apply_results(function, seed):
-    """The last replica is ready first: each waits for the next one to be done, but not for long, so that threadless answers come to an end as well."""
+    """Let the last replica be ready first.
+
+    Each one waits for the next, but not for long, so that answers without threads end, too."""
     draw, k = random.Random(seed + 15), 3
     done = [threading.Event() for _ in range(k + 1)]
     done[k].set()
@@ -112,7 +114,7 @@ def apply_modes(function, seed):
 
 
 def apply_errors(function, seed):
-    """Whoever comes after the first that fails is slow: has the caller waited for it?"""
+    """Let every replica after the first failing one be slow, and note whether the caller has waited for it."""
     draw, cases = random.Random(seed + 17), []
     for bad in ([draw.randint(1, 2)], sorted(draw.sample(range(4), 2))):
         word, caught, waited_for = f"no such word: {draw.randint(100, 999)}", threading.Event(), []
@@ -134,7 +136,7 @@ def apply_errors(function, seed):
 
 
 def _caught(function, act, original):
-    """[raised or not, the number of the replica that is named, whether the original exception is there, a word of it]"""
+    """Return [raised or not, the number of the named replica, whether the original exception is kept, a word of it]."""
     word = original.rpartition(".")[0]
     try:
         _run(function, [act] * 4, [(i,) for i in range(4)])

@@ -1,4 +1,4 @@
-"""How unit 03's checks judge an answer: is it right, and if not, which mistake does it look like? Plain numbers only, no framework."""
+"""How unit 03's checks judge an answer, and which mistake a wrong one looks like, without a framework."""
 
 from numbers import Real
 
@@ -8,12 +8,12 @@ ATOL = 1e-9
 
 
 def flat(told):
-    """A nesting of lists, however deep, as one list of numbers and words."""
+    """Return a nesting of lists, however deep, as one list of numbers and words."""
     return [one for item in told for one in flat(item)] if isinstance(told, (list, tuple)) else [told]
 
 
 def near(got, right):
-    """Two nestings of numbers and words are the same, numbers to ATOL."""
+    """Whether two nestings of numbers and words are the same, with numbers to ATOL."""
     got, right = flat(got), flat(right)
     return len(got) == len(right) and all(_same(*pair) for pair in zip(got, right))
 
@@ -24,16 +24,19 @@ def _same(a, b):
 
 
 def shape_of(told, kinds=("list", "tuple", "dict")):
-    """A told nesting without the names of its containers' types."""
+    """Return a reported nesting without the names of its containers' types."""
     if isinstance(told, list):
         return [shape_of(one, kinds) for one in told]
     return "container" if told in kinds else told
 
 
 def case(got, right, wrong=(), **facts):
-    """One question and its answer. `wrong` are pairs (or a dict) of a mistake's name and what it would give; `looks` is the first one that fits, "types" if
-    only the types of containers differ, "other" if nothing fits, None if the answer is right. `facts` are for the words of the mistake; `expected` and
-    `shown` among them take the place of right and got in what the learner sees."""
+    """Return one question and its answer.
+
+    `wrong` are pairs (or a dict) of a mistake's name and what it would give. `looks` is the first one that fits,
+    "types" if only the types of containers differ, "other" if nothing fits, and None if the answer is right. `facts`
+    are for the words of the mistake, and `expected` and `shown` among them replace right and got in what the learner
+    sees."""
     looks = None
     if not near(got, right):
         pairs = wrong.items() if isinstance(wrong, dict) else wrong
@@ -42,7 +45,7 @@ def case(got, right, wrong=(), **facts):
 
 
 def problem(report, criterion, one):
-    """None if the case is right, else the details of a FAIL line."""
+    """Return None if the case is right, and otherwise the details of a FAIL line."""
     if one["looks"] is None:
         return None
     facts = one["facts"]
@@ -53,7 +56,7 @@ def problem(report, criterion, one):
 
 
 def of_error(name, error):
-    """A learner's exception in a line, with the remedy if it is one of those that are known."""
+    """Return a learner's exception in a line, with the remedy if it is a known one."""
     text = " from ".join(f"{type(one).__name__}: {' '.join(str(one).split())[:200]}" for one in (error, error.__cause__) if one)
     known = next((words for fragment, words in MISTAKES["known"].items() if fragment in text), None)
     return MISTAKES["raised"].format(name=name, error=text) + (f"\n{known}" if known else "")

@@ -1,8 +1,9 @@
-"""The half of unit 03's checks that needs torch: experiments with scatter, gather and the loss, told as plain numbers.
+"""The half of unit 03's checks that needs torch, with experiments on scatter, gather and the loss, reported in numbers.
 
-There are no ranks here: all replicas of DataParallel live in the notebook's own kernel, where this module is imported when a check runs. Numbers and
-shapes are drawn from the seed; everything is float64. The "meta" device, whose tensors have a shape and no numbers, is a second device that every
-machine has: so it can be asked without a GPU whether something was moved.
+There are no ranks here, because all replicas of DataParallel are in the notebook's own kernel, where this module is
+imported when a check runs. Numbers and shapes are drawn from the seed, and everything is float64. The "meta" device,
+whose tensors have a shape but no numbers, is a second device that every machine has, so it shows without a GPU whether
+something was moved.
 
 An experiment takes the learner's functions and the seed, and returns cases for `verdicts`.
 """
@@ -18,13 +19,13 @@ LESS = ((5, 4), (6, 5), (7, 5), (9, 8), (10, 8))  # rows and devices that give f
 
 
 def numbers(draw, *shape):
-    """Whole numbers as a float64 tensor."""
+    """Draw whole numbers as a float64 tensor."""
     made = torch.Generator().manual_seed(draw.randrange(2**31))
     return torch.randint(-9, 10, shape, generator=made).double()
 
 
 def told(value):
-    """Any nesting of tensors as plain lists that say types, shapes and numbers."""
+    """Return any nesting of tensors as plain lists of types, shapes and numbers."""
     if isinstance(value, torch.Tensor):
         return ["tensor", list(value.shape), value.detach().cpu().tolist() if value.device.type != "meta" else "meta"]
     if isinstance(value, dict):
@@ -35,7 +36,7 @@ def told(value):
 
 
 def tensors(value):
-    """All tensors in a nesting, in order."""
+    """Return all tensors in a nesting, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -43,15 +44,17 @@ def tensors(value):
 
 
 def listed(answer):
-    """The answer as a list if it is one item for each replica, else as it is."""
+    """Return the answer as a list if it has one item for each replica, and otherwise as it is."""
     return list(answer) if isinstance(answer, (list, tuple)) else answer
 
 
 # ------------------------------------------------------------------ what is right, as nn.DataParallel does it
 
 def cut(value, k, deep=True, lists=False):
-    """What nn.DataParallel's scatter gives k devices, moved nowhere. Two mistakes on purpose: containers inside the first one are not opened
-    (`deep=False`), lists of anything are cut like tensors (`lists=True`)."""
+    """Return what nn.DataParallel's scatter gives k devices, without moving it.
+
+    Two options make mistakes on purpose. With `deep=False`, containers inside the first one are not opened, and with
+    `lists=True`, lists of anything are cut like tensors."""
     if isinstance(value, torch.Tensor):
         return list(value.chunk(k))
     if lists and isinstance(value, list) and value and not tensors(value):
@@ -66,7 +69,9 @@ def cut(value, k, deep=True, lists=False):
 
 
 def join(outputs, by_position=False):
-    """What nn.DataParallel's gather makes of the replicas' outputs. One mistake on purpose: values of dicts are matched in the order they come in."""
+    """Return what nn.DataParallel's gather makes of the replicas' outputs.
+
+    With `by_position`, it makes a mistake on purpose, and matches values of dicts in the order of their insertion."""
     first = outputs[0]
     if isinstance(first, torch.Tensor):
         return torch.stack(outputs) if first.dim() == 0 else torch.cat(outputs)
@@ -95,7 +100,7 @@ def scatter_rows(function, seed):
 
 
 def nested_value(draw, n):
-    """Tensors of n rows, and things that are no tensors, in a tuple that holds a dict and a list."""
+    """Draw tensors of n rows, and things that are not tensors, in a tuple that contains a dict and a list."""
     names = [draw.choice(("ant", "bee", "cat")) for _ in range(n)]
     return (numbers(draw, n, 2), {"mask": numbers(draw, n), "scale": draw.randint(2, 9), "names": names}, [numbers(draw, n, 1), None, {}, ()], "train")
 
@@ -130,7 +135,7 @@ def scatter_devices(function, seed):
 
 
 def orders(draw):
-    """Devices of which the first is not the place where the value is, and devices of which the last is not."""
+    """Draw lists of devices, in some of which the value is not on the first device, or not on the last one."""
     return [["cpu", "meta", "meta"], draw.choice((["meta", "cpu", "meta"], ["meta", "meta", "cpu"])), ["meta", "cpu", "cpu"]]
 
 
@@ -159,7 +164,7 @@ def scatter_gradient(function, seed):
 # ------------------------------------------------------------------ 2: gather
 
 def pieces(draw, k, *shape):
-    """k tensors whose first sizes differ."""
+    """Draw k tensors whose first sizes differ."""
     return [numbers(draw, draw.randint(1, 4) + i % 2, *shape) for i in range(k)]
 
 
@@ -232,21 +237,21 @@ NO_GRADIENT = ["no number that backward can follow"]
 
 
 def loss_batches(draw):
-    """Scores that require a gradient, labels, and how many replicas share them, unevenly."""
+    """Draw scores that require a gradient, their labels, and how many replicas share them unevenly."""
     for k in (4, 3):
         n, classes = k * draw.randint(3, 5) + 1, draw.randint(3, 6)
         yield numbers(draw, n, classes).requires_grad_(), numbers(draw, n).long() % classes, k
 
 
 def _no_tensor(answer):
-    """A case that tells of what cannot be gathered in what a replica hands back, or None."""
+    """Return a case about what cannot be gathered among the values that a replica returns, or None."""
     inside = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, (list, tuple)) else [answer]
     kind = next((type(one).__name__ for one in inside if not isinstance(one, torch.Tensor)), None)
     return kind and case(kind, "tensors", {"no tensors": kind}, what=kind)
 
 
 def _elsewhere(part, draw):
-    """Ask for the parts of a batch of a different size: what a part leaves behind in a global is no longer the last."""
+    """Ask for the parts of other batches, so that what a part leaves in a global variable is overwritten."""
     for rows in (2, 5, 3, 7):
         part(numbers(draw, rows, 3), numbers(draw, rows).long() % 3)
 
@@ -275,7 +280,7 @@ def _value_and_gradient(loss, scores):
 
 
 def loss_bytes(part, whole, seed):
-    """How many numbers a replica hands back; the direction of the gradient stands for what it is of."""
+    """Count the numbers that a replica returns, and compare the direction of the gradient."""
     cases, other = [], random.Random(seed + 23)
     for scores, labels, k in loss_batches(random.Random(seed + 9)):
         for own, of in zip(scores.detach().chunk(k), labels.chunk(k)):
