@@ -7,11 +7,11 @@ import pytest
 from manyhands.build import prose
 
 ROOT = Path(__file__).resolve().parents[3]
-EDITED = ("tutorials", "labs", "decks", "docs")  # the messages follow as they are edited
+GROUPS = ("tutorials", "labs", "decks", "docs", "messages")
 GOOD = "The ranks wait because one of them is late. However, the report names it, so that you can mend the cell."
 
 
-@pytest.mark.parametrize("group", EDITED)
+@pytest.mark.parametrize("group", GROUPS)
 def test_the_texts_read_like_a_textbook(group):
     texts = prose.groups(ROOT)[group]
     found = prose.figures(texts.values())
