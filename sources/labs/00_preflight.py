@@ -8,7 +8,7 @@
 # * repair an exchange that hangs, for a ring of any size.
 # * bring a job back to work after a fault, without a restart.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 25. **Ranks:** 4, on 2 nodes. **Points:** 10.
+# **Before:** the tutorial of this unit. **Minutes:** 25 · **Ranks:** 4, on 2 nodes · **Points:** 10.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run
 # the check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is,

@@ -8,7 +8,7 @@
 # * write each rank's share of an objective so that the shares add up to it, with losses as a mean over all rows, and weight decay counted once.
 # * take a step on several ranks that ends with the weights that a single process computes.
 #
-# **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35. **Ranks:** 4, on 2 nodes. **Points:** 13.
+# **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster
 # notices it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it

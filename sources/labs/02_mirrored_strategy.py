@@ -10,8 +10,8 @@
 # * write a loss that does not depend on the number of replicas;
 # * write a training loop that is right up to the last, uneven batch.
 #
-# **Before:** the tutorial of this unit, or the same knowledge of `tf.distribute`. **Minutes:** 45. **Ranks:** none, one kernel with four
-# devices. **Points:** 12.
+# **Before:** the tutorial of this unit, or the same knowledge of `tf.distribute`. **Minutes:** 45 · **Ranks:** none, one kernel with four
+# devices · **Points:** 12.
 #
 # Every cell runs in this kernel. You can do the exercises in any order, because no check needs the exercise before it. Below each check you see
 # the output to aim at, and when you run the check, you see your own.

@@ -9,7 +9,7 @@
 # * explain and show what becomes of batch norm's statistics;
 # * keep the outputs off device 0.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** none. **Points:** 24, of which one needs two GPUs.
+# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, of which one needs two GPUs.
 #
 # If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach lasts, although `nn.DataParallel` is on its way out. Each check
 # needs only its own function.

@@ -10,7 +10,7 @@
 # * predict what star, tree and ring cost on worlds that you cannot start here.
 # * find two bugs in an all-reduce that runs, by its values and by the ledger.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 17.
+# **Before:** the tutorial of this unit. **Minutes:** 60 · **Ranks:** 5 · **Points:** 17.
 #
 # Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
 # it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when

@@ -9,7 +9,7 @@
 # * find the largest number of ranks on which a ring is not slower than a tree.
 # * choose how many gradients travel together.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4. **Points:** 17.
+# **Before:** the tutorial of this unit. **Minutes:** 55 · **Ranks:** 4 · **Points:** 17.
 #
 # Only the first exercise runs on the ranks (`%%px`), while the others run in this kernel. The checks draw hidden links with known latency and bandwidth, so
 # there is a true value, and your answers must meet it within the stated tolerance. Below each check, you see what it prints when the answer is right. The

@@ -12,7 +12,7 @@
 # * find the bugs of a training loop that runs, from its messages, its rows and its weights.
 # * complete a batch file that starts a training job on several nodes.
 #
-# **Before:** the tutorial of this unit, or the PyTorch that it teaches. **Minutes:** 85. **Ranks:** 4, on 2 nodes. **Points:** 19.
+# **Before:** the tutorial of this unit, or the PyTorch that it teaches. **Minutes:** 85 · **Ranks:** 4, on 2 nodes · **Points:** 19.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
 # it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when

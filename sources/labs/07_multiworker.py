@@ -10,7 +10,7 @@
 # * predict which worker sees which sample under each auto-shard policy, and write an input pipeline that gives each sample to exactly one worker.
 # * save a checkpoint on several workers so that one file is left.
 #
-# **Before:** the tutorial of this unit, or as much `tf.distribute` as it covers. **Minutes:** 50. **Ranks:** 3 workers. **Points:** 16.
+# **Before:** the tutorial of this unit, or as much `tf.distribute` as it covers. **Minutes:** 50 · **Ranks:** 3 workers · **Points:** 16.
 #
 # Cells that begin with `%%px` run on all three workers, while the others run in this kernel. If a mistake makes the workers wait for each other, the cluster
 # notices it, reports which worker is waiting for which, and heals itself. It then runs the cells marked `--setup` again. The exercises do not depend on each

@@ -10,7 +10,7 @@
 # * compute from latency and bandwidth how many servers are enough, and when more of them do not help.
 # * train with TensorFlow's `ParameterServerStrategy`, where each gradient is computed on a worker and the variable is stored on a server.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 60. **Ranks:** 5. **Points:** 21.
+# **Before:** the tutorial of this unit. **Minutes:** 60 · **Ranks:** 5 · **Points:** 21.
 #
 # Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. The checks use one, two or three of the ranks as servers, and not
 # always the first ones, while the others are workers. If a mistake makes the ranks wait for each other, the cluster notices it, reports which rank is waiting

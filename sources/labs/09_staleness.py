@@ -8,7 +8,7 @@
 # * write the barrier of bounded staleness, and keep it working when a worker dies.
 # * compute how long a step takes if it does not wait for the slowest workers, and choose how many backups to have.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 55. **Ranks:** 4, from exercise 4 on. **Points:** 18.
+# **Before:** the tutorial of this unit. **Minutes:** 55 · **Ranks:** 4, from exercise 4 on · **Points:** 18.
 #
 # Exercises 1, 2, 3 and 5 run in this kernel, whereas exercise 4 runs on the ranks (`%%px`). The checks replay runs that are drawn at random, so no answer
 # depends on how fast anything is. The lists and arrays that your functions receive belong to the caller, so change only copies of them. Below each check, you

@@ -9,7 +9,7 @@
 # * connect sends and receives so that one `backward()` on each rank reaches everything.
 # * find messages that gloo lets pass and NCCL does not, before a GPU is available.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** 4, on 2 nodes. **Points:** 14.
+# **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** 4, on 2 nodes · **Points:** 14.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
 # it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when

@@ -10,7 +10,7 @@
 # * explain what must cross between the ranks, in bytes, and what must not.
 # * train several such pairs simultaneously, on shares of different size, with the gradients of the whole batch.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4, on 2 nodes. **Points:** 12.
+# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4, on 2 nodes · **Points:** 12.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain ends by a timeout and reports what each
 # side did. Below each check, you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second.

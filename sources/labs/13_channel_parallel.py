@@ -9,7 +9,7 @@
 # * combine two layers so that a single sum is enough.
 # * predict how many bytes a layer moves, and when data parallelism moves fewer.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50. **Ranks:** 4. **Points:** 17.
+# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4 · **Points:** 17.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, their
 # communicator gives up after 8 seconds, and the check reports it. Below each check, you see what it prints when the answer is right.

@@ -10,7 +10,7 @@
 # * cut a network, and choose stages, micro-batches and a schedule under a limit of memory and of idle time.
 # * find what is wrong in an update that runs without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 21.
+# **Before:** the tutorial of this unit. **Minutes:** 85 · **Ranks:** 4 · **Points:** 21.
 #
 # Exercises 5 and 7 run on the ranks, so their cells begin with `%%px`, while all others run in this kernel. A mistake may make the ranks wait for each other.
 # After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see what it prints when the answer is

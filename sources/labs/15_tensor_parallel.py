@@ -10,7 +10,7 @@
 # * predict which all-reduces a layout causes, and choose the layout that sends the fewest bytes under a limit of memory.
 # * find what is wrong in a loss over a vocabulary that is cut over the ranks.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 85. **Ranks:** 4. **Points:** 28.
+# **Before:** the tutorial of this unit. **Minutes:** 85 · **Ranks:** 4 · **Points:** 28.
 #
 # In exercises 1 to 4 and 8 your functions run on the ranks, so their cells begin with `%%px`. The functions of exercises 5 to 7 run in this kernel. A mistake
 # may make the ranks wait for each other. After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see

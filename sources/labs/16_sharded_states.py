@@ -11,7 +11,7 @@
 # * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone.
 # * find what is wrong in a training loop around `fully_shard`, by comparing it with a single process.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 75. **Ranks:** 4. **Points:** 28.
+# **Before:** the tutorial of this unit. **Minutes:** 75 · **Ranks:** 4 · **Points:** 28.
 #
 # Exercise 1 runs in this kernel, whereas all others run on the ranks, in cells that begin with `%%px`. A mistake may make the ranks wait for each other. In
 # this case, the cluster notices it after a few seconds, reports which rank waits for which, and heals. Below each check you see what it prints when the answer

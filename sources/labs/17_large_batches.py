@@ -9,7 +9,7 @@
 # * let the batch grow where the rate would fall, with the same noise and fewer steps.
 # * state with which confidence a training run is as good as another one.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45. **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01).
+# **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01) ·
 # **Points:** 18.
 #
 # Every cell runs in this kernel. Each exercise is independent of the others, except that the last one may use your earlier functions. Below each check you see

@@ -12,7 +12,7 @@
 # * compute from measured costs how often a training run should save.
 # * find what is wrong in a training run that resumes without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none to start, because the checks and exercise 7 start their own processes. **Points:** 26.
+# **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none to start, because the checks and exercise 7 start their own processes · **Points:** 26.
 #
 # Every cell runs in this kernel, and each exercise is independent of the others. Below each check you see what it prints when the answer is right. Every hint
 # has two steps, so run `hint(...)` again for the second one.

@@ -10,7 +10,7 @@
 # * find two constants from two rows of a table, and predict the other rows.
 # * find what is wrong in a benchmark whose numbers look plausible.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70. **Ranks:** none, because everything runs in this kernel. **Points:** 19.
+# **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none, because everything runs in this kernel · **Points:** 19.
 #
 # The checks draw their own machines, steps and tables. They compare your numbers with the package's simulator and with events that are played one by one, to
 # 1e-6. Since they measure no time, and the simulation is the same on every machine, it does not matter whether you have GPUs.

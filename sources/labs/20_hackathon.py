@@ -10,7 +10,7 @@
 # * find out why a training run that sends few numbers learns too slowly.
 # * use the clock to choose between fewer bytes and fewer messages.
 #
-# **Before:** the tutorial of this unit, and units 05 and 06. **Minutes:** 85. **Ranks:** 4, which the judge starts. **Points:** 22.
+# **Before:** the tutorial of this unit, and units 05 and 06. **Minutes:** 85 · **Ranks:** 4, which the judge starts · **Points:** 22.
 #
 # Entries run as in the hackathon, on the judge's ranks and on its clock, in a process next to this kernel. An entry is **one cell**, so everything that it uses
 # must be imported or defined in this cell. Since the clock is counted, it shows the same time on a fast and on a slow machine, with GPUs or without. The ranks

@@ -9,7 +9,7 @@
 # 4. read a wait-for graph, and tell whether the ranks wait for one that is missing, or in a circle.
 # 5. continue after a fault without restarting anything, and explain what was lost and what came back.
 #
-# **Before:** you can read a little Python. **Minutes:** 30, then the lab. **Ranks:** 4, on 2 nodes. Run the cells from top to bottom with Shift+Enter. Three
+# **Before:** you can read a little Python. **Minutes:** 30, then the lab · **Ranks:** 4, on 2 nodes. Run the cells from top to bottom with Shift+Enter. Three
 # of them end in an error on purpose.
 
 # %% [markdown]

@@ -10,14 +10,14 @@
 # * name two layers with which the equality ends.
 # * predict the bytes of a step, and decide when data parallelism is worth them.
 #
-# **Before:** you can train a model in PyTorch. **Minutes:** 40. **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
+# **Before:** you can train a model in PyTorch. **Minutes:** 40 · **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
 # the end.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
-# healed.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track
@@ -618,14 +618,18 @@ if rank == 0:
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb), with the calls of [11](../notebooks/11_differentiable_communication.ipynb) |
 #
-# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the ranks wait for each other:
+# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the
+# ranks wait for each other:
 #
 # | | **synchronous**: each step waits for all ranks | **synchronous, but rarely**: all wait once in many steps | **asynchronous**: no rank waits |
 # |---|---|---|---|
 # | **peers**, by all-reduce | this unit, [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages the weights | no unit |
 # | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | no unit | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
 #
-# If the network does not fit, data parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit [05](../notebooks/05_communication_costs.ipynb) measures what communication costs, unit [17](../notebooks/17_large_batches.ipynb) asks how large a batch may grow, and unit [19](../notebooks/19_scaling.ipynb) predicts what 1024 ranks would take. Unit [18](../notebooks/18_elastic_training.ipynb) shows how a training run goes on when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the whole class.
+# If the network does not fit, data parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit
+# [05](../notebooks/05_communication_costs.ipynb) measures what communication costs, unit [17](../notebooks/17_large_batches.ipynb) asks how large a batch may
+# grow, and unit [19](../notebooks/19_scaling.ipynb) predicts what 1024 ranks would take. Unit [18](../notebooks/18_elastic_training.ipynb) shows how a training
+# run goes on when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the whole class.
 
 # %% [markdown]
 # ## Summary

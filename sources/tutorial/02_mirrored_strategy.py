@@ -9,7 +9,7 @@
 # 4. train on a distributed dataset with a custom loop and with `Model.fit`, including an uneven last batch;
 # 5. name the mistakes that give a wrong number without an error message.
 #
-# **You need** Python, NumPy and gradient descent, and a little Keras helps. **Minutes:** 40, then the lab. **Ranks:** none.
+# **You need** Python, NumPy and gradient descent, and a little Keras helps. **Minutes:** 40, then the lab · **Ranks:** none.
 # Every cell runs in this kernel and no cluster is started, because `MirroredStrategy` is *one process that drives several devices*.
 
 # %% [markdown]
@@ -324,7 +324,7 @@ print("mean of the replicas' means:", float(of_means))
 print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(10).mean())
 
 # %% [markdown]
-# Since the 9 is alone in its shard, it counted as much as three of the others together. Never average averages. Instead, sum the values, count them
+# Since the 9 is alone in its shard, it counted as much as three of the others together. Instead of averaging averages, sum the values, count them
 # and divide once, as `reduce` does if you pass `axis=0`. On an empty shard, `tf.reduce_mean` would even return `nan`, whereas the sum is 0, which is
 # right.
 #

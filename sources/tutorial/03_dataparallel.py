@@ -11,7 +11,7 @@
 # * compute in bytes why device 0 fills up, and explain what to do about it;
 # * port a training loop to DistributedDataParallel, line by line.
 #
-# **Before:** unit 01 helps. **Minutes:** 35. **Ranks:** none. Every cell runs in this kernel and no cluster is started, because DataParallel is *one
+# **Before:** unit 01 helps. **Minutes:** 35 · **Ranks:** none. Every cell runs in this kernel and no cluster is started, because DataParallel is *one
 # process with one thread for each device*.
 
 # %% [markdown]

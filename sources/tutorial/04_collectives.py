@@ -10,13 +10,13 @@
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs and no more.
 # * recognise three mistakes: all ranks send first, chunks are off by one, and the right values come from the wrong algorithm.
 #
-# **Before:** you have done unit 00, or you can start five ranks in a different way. **Minutes:** 40. **Ranks:** 5, which is deliberately not a power of two.
+# **Before:** you have done unit 00, or you can start five ranks in a different way. **Minutes:** 40 · **Ranks:** 5, which is deliberately not a power of two.
 
 # %% [markdown]
 # ## Five ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all five of them, and `--setup` marks the cells that are run again if the cluster must be
-# healed, which will happen in this notebook.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all five of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed, which will happen in this notebook.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -170,7 +170,7 @@ for name, call in (("star all-reduce", star_all_reduce),
     told(name, found)
 
 # %% [markdown]
-# Look at the bytes. The tensor has 24,000. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends
+# Look at the bytes of the tensor, which has 24,000 of them. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends
 # it three times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are about
 # 100 MB (Goyal et al. 2017), so all ranks would wait for the link of this one rank.
 #
@@ -447,7 +447,8 @@ settle("04-test", enough)
 # gathering everything, where *every* rank is as busy as the star's middle.
 # </details>
 #
-# **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of bytes. Therefore, look at the ledger on more than two ranks, as the lab's check does.
+# **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of
+# bytes. Therefore, look at the ledger on more than two ranks, as the lab's check does.
 #
 # ## The price of the ring
 #

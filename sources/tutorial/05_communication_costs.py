@@ -10,7 +10,7 @@
 # * explain what a model assumes, and find out why a measurement is twice the prediction.
 # * explain why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
-# **Before:** unit 04. **Minutes:** 55. **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
+# **Before:** unit 04. **Minutes:** 55 · **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns, so the function must import
 # what it needs. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different there.
@@ -98,10 +98,10 @@ settle("05-latency", longer)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# It takes hardly any longer. Well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
+# It takes hardly any longer, because well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
 # which comes from system calls and from waking up the other process. Only above that do the bytes count.
 #
-# Look at the last column. Something else ran on the machine, and one message waited for it. This raises the mean, but not the median. Therefore, never report
+# The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never report
 # the mean of a few timings.
 # </details>
 #

@@ -13,14 +13,14 @@
 # * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names.
 # * start training as a job on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
 #
-# **Before:** you can train a model in PyTorch, and you know what an all-reduce does. **Minutes:** 60. **Ranks:** 4, on 2 nodes. A place to stop is marked in
+# **Before:** you can train a model in PyTorch, and you know what an all-reduce does. **Minutes:** 60 · **Ranks:** 4, on 2 nodes. A place to stop is marked in
 # the middle.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
-# healed.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track

@@ -11,7 +11,7 @@
 # * start two workers side by side on one machine, each with half of its GPUs.
 # * explain what only the chief does, and what all workers must do together.
 #
-# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 40. **Ranks:** 2, on 2 nodes.
+# **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 40 · **Ranks:** 2, on 2 nodes.
 
 # %% [markdown]
 # ## Two workers

@@ -11,7 +11,7 @@
 # * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and continue.
 # * explain what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
 #
-# **Before:** unit 01 (unit 04 helps). **Minutes:** 40. **Ranks:** 6, and TensorFlow's own processes.
+# **Before:** unit 01 (unit 04 helps). **Minutes:** 40 · **Ranks:** 6, and TensorFlow's own processes.
 
 # %% [markdown]
 # ## Roles

@@ -11,12 +11,12 @@
 # * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does.
 # * recognise three mistakes, namely the learning rate of a synchronous run, a barrier that forgets who waits, and backups without counting steps.
 #
-# **Before:** unit 01, and unit 08 for parameter servers themselves. **Minutes:** 55. **Ranks:** 4. A place to stop is marked in the middle.
+# **Before:** unit 01, and unit 08 for parameter servers themselves. **Minutes:** 55 · **Ranks:** 4. A place to stop is marked in the middle.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all of them. Rank 0 is the server, and ranks 1 to 3 are workers 0 to 2. They train the
+# This kernel starts the ranks, and cells that begin with `%%px` run on all of them. Rank 0 is the server, and ranks 1 to 3 are workers 0 to 2. They train the
 # network of the whole track, whose weights form one long vector here.
 
 # %% tags=["setup"]

@@ -11,13 +11,13 @@
 # * read Horovod's timeline, and explain what fusion and compression do.
 # * describe what Horovod is today, and port a script to DistributedDataParallel line by line.
 #
-# **Before:** unit 01, or the ability to explain the sum of gradients in your own words, and a little PyTorch and Keras. **Minutes:** 55. **Ranks:** 4, on 2
+# **Before:** unit 01, or the ability to explain the sum of gradients in your own words, and a little PyTorch and Keras. **Minutes:** 55 · **Ranks:** 4, on 2
 # nodes.
 
 # %% [markdown]
 # ## What horovodrun gives to a process
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
 # must be healed.
 
 # %% tags=["setup"]
@@ -366,9 +366,9 @@ settle("10-too-large", lambda: compared(4, 3))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for it, because as long as the weights
-# move little during four steps, one long step is about four short ones (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is already a large
-# one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the rate is
+# With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for it, because as long as the
+# weights move little during four steps, one long step is about four short ones (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is already a
+# large one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the rate is
 # raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
 #
 # Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an
@@ -536,7 +536,8 @@ far["Horovod, TensorFlow eager"] = distance([variable.numpy() for variable in va
 print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e-12}")
 
 # %% [markdown]
-# A Keras optimiser creates its variables in its first step. If it has any (such as momentum buffers), broadcast them **after the first step**, together with the model's variables.
+# A Keras optimiser creates its variables in its first step. If it has any (such as momentum buffers), broadcast them **after the first step**, together with
+# the model's variables.
 #
 # ## One test, in eager and graph mode
 #

@@ -10,13 +10,13 @@
 # * explain why a loss that is computed on N ranks gives N times the gradient.
 # * send tokens to experts on other ranks, as a mixture of experts does, and bring all gradients back.
 #
-# **Before:** you can train a model in PyTorch, and you know what a broadcast is. **Minutes:** 45. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train a model in PyTorch, and you know what a broadcast is. **Minutes:** 45 · **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
-# healed. In this unit, it will have to be.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed. In this unit, it will have to be.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle

@@ -9,12 +9,12 @@
 # * explain which rank waits for which, and why the cut saves memory, of weights and of activations, but no time.
 # * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
 #
-# **Before:** you can train an LSTM in PyTorch, and you know what a delegate variable is (unit 11). **Minutes:** 50. **Ranks:** 4, on 2 nodes.
+# **Before:** you can train an LSTM in PyTorch, and you know what a delegate variable is (unit 11). **Minutes:** 50 · **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks, two pairs
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all ranks or, with `--ranks 0,1`, on ranks 0 and 1 only.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all of them or, with `--ranks 0,1`, on ranks 0 and 1 only.
 #
 # The method `split` makes smaller communicators, and ranks with the same colour form one of them. Here, ranks 0 and 1 are a pair, and so are ranks 2 and 3. In
 # each pair, rank 0 will have the encoder and rank 1 the decoder. At first, only the first pair works.
@@ -59,8 +59,8 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
     print(source.tolist(), "->", target.tolist())
 
 # %% [markdown]
-# The encoder reads the source and passes on only what its LSTM remembers at the end. These are two tensors, `h` and `cell`, which have the same size for a short
-# string and for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks them as `c, h`.) Since
+# The encoder reads the source and passes on only what its LSTM remembers at the end. These are two tensors, `h` and `cell`, which have the same size for a
+# short string and for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks them as `c, h`.) Since
 # `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond the end.
 
 # %% tags=["setup"]

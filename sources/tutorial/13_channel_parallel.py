@@ -10,13 +10,13 @@
 # * split the image itself into strips, with a halo exchange, forward and backward.
 # * combine two layers so that they need one communication in forward, and train channel-parallel layers to the result of a single process.
 #
-# **Before:** you know what units 04 (collectives) and 11 (differentiable communication) teach. **Minutes:** 50. **Ranks:** 4.
+# **Before:** you know what units 04 (collectives) and 11 (differentiable communication) teach. **Minutes:** 50 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again if the cluster must be
-# healed.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -550,7 +550,7 @@ for way in ("out split", "in split", "by rows"):
 #
 # The same exchange also runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process.
 # Under `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` it uses gloo or NCCL. You can start it anywhere with
-# `mpirun -n 4 python 13_halo.py`. Its image has 22 rows.
+# `mpirun -n 4 python 13_halo.py`, with an image of 22 rows.
 
 # %%
 run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)

@@ -10,13 +10,14 @@
 # * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages.
 # * run the schedules of `torch.distributed.pipelining`, read the orders that they print, and avoid their trial run.
 #
-# **Before:** you can use collectives (unit 04), and you know a network in two parts (unit 12). **Minutes:** 55. **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you know a network in two parts (unit 12). **Minutes:** 55 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again when the cluster is
-# healed, which will happen in this unit. The unit computes on the CPU with gloo on every machine, because what matters here is which rank waits for which.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
+# cluster is healed, which will happen in this unit. The unit computes on the CPU with gloo on every machine, because what matters here is which rank waits for
+# which.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle

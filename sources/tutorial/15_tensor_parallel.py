@@ -10,13 +10,13 @@
 # * cut a vocabulary, and compute its loss without gathering the scores.
 # * write context parallelism in two ways, and expert parallelism with a capacity and a router that learns.
 #
-# **Before:** you can use collectives (unit 04), and you know experts (unit 11) and a layer that is cut in two ways (unit 13). **Minutes:** 65. **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you know experts (unit 11) and a layer that is cut in two ways (unit 13). **Minutes:** 65 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that are run again when the cluster is
-# healed. All numbers are float64, so results can agree with a single process to 1e-12.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
+# cluster is healed. All numbers are float64, so results can agree with a single process to 1e-12.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -425,7 +425,8 @@ settle("15-large", lambda: cheapest(64))
 # <details><summary>Why?</summary>
 #
 # *Data parallel* sums the gradients of its weights (128 + 64 numbers, whatever the batch) and the loss, whereas *model parallel* sums $y$ (batch x 4). *Both*
-# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one criterion alongside work and memory, and both cuts together quarter the work.
+# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one
+# criterion alongside work and memory, and both cuts together quarter the work.
 # </details>
 #
 # The next picture shows what each rank holds, with the whole tensor in grey, and what the ledger counts as summed at $h$ and at $y$.

@@ -10,13 +10,13 @@
 # * use `fully_shard`, also with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
-# **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65. **Ranks:** 4.
+# **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that run again if the cluster must be
-# healed.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that run again if the cluster
+# must be healed.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -166,7 +166,8 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports by how much each block increases this process's memory. On the CPU it takes the figure from the Linux kernel, and on a GPU from PyTorch.
+# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports by how much each block
+# increases this process's memory. On the CPU it takes the figure from the Linux kernel, and on a GPU from PyTorch.
 
 # %% tags=["setup"]
 # %%px --setup

@@ -11,7 +11,7 @@
 # * measure the noise of a gradient, and predict from it which batch sizes are worth their cost.
 # * let the batch grow where the rate would fall, which gives the same curve in fewer steps.
 #
-# **Before:** you can train a network in PyTorch, and unit 01 explains why a batch may be distributed. **Minutes:** 30. **Ranks:** none.
+# **Before:** you can train a network in PyTorch, and unit 01 explains why a batch may be distributed. **Minutes:** 30 · **Ranks:** none.
 
 # %% [markdown]
 # ## One process is enough

@@ -11,14 +11,14 @@
 # * find a rank that computes something wrong, or too slowly, without dying.
 # * compute how often a training run should save.
 #
-# **Before:** you can do data parallelism by hand (unit 01), and you know DDP (unit 06). **Minutes:** 55. **Ranks:** 4, some of which will die.
+# **Before:** you can do data parallelism by hand (unit 01), and you know DDP (unit 06). **Minutes:** 55 · **Ranks:** 4, some of which will die.
 
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks. Cells that begin with `%%px` run on all four of them, and `--setup` marks the cells that run again when the cluster is healed,
-# which will happen. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which processes
-# are alive.
+# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that run again when the cluster
+# is healed, which will happen. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which
+# processes are alive.
 
 # %% tags=["setup"]
 import os
@@ -839,8 +839,8 @@ if rank == 0:
 # <details><summary>Measuring this on a GPU and with DDP</summary>
 #
 # On a GPU, the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the
-# clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is right for
-# the time of a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
+# clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is right
+# for the time of a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
 # </details>
 #
 # ## How often?

@@ -10,7 +10,7 @@
 # * explain what makes the step faster: trees, switches that add, overlap, a larger batch, and fewer bytes.
 # * predict a published table from two of its rows, and explain where the model is wrong.
 #
-# **Before:** you have worked through unit 05; units 06 and 14 help. **Minutes:** 45. **Ranks:** 4, on an emulated network.
+# **Before:** you have worked through unit 05; units 06 and 14 help. **Minutes:** 45 · **Ranks:** 4, on an emulated network.
 #
 # All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks.
 

@@ -11,7 +11,7 @@
 # * explain how the hackathon counts time, and why it does not matter which machine a team uses.
 # * hand in a first entry in 20 minutes: begin, try, read what the score is paid with, take one step up, judge, verify.
 #
-# **Before:** you have worked through units 01, 05 and 06. **Minutes:** 45. **Ranks:** 4, which the judge starts; 2 for the clinic.
+# **Before:** you have worked through units 01, 05 and 06. **Minutes:** 45 · **Ranks:** 4, which the judge starts; 2 for the clinic.
 #
 # All cells run in this kernel, which starts commands. In a terminal, you type each of these commands in the same way.
 
