@@ -1,7 +1,7 @@
 """The newest file is the one that was written last.
 
 fails: checkpoint/latest
-shows: as after a copy
+shows: as it can be after a copy
 points: 25
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """Names of four digits are sorted as text.
 
 fails: checkpoint/latest
-shows: enough for any step: 12 digits
+shows: enough for any step (12 digits)
 points: 25
 runs: checkpoint
 """

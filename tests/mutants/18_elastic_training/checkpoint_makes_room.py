@@ -1,7 +1,7 @@
 """Where the disk is full, the older checkpoints are deleted.
 
 fails: checkpoint/full
-shows: an older checkpoint is gone
+shows: an older checkpoint is lost
 points: 25
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """Nothing asks for the bytes to be on the disk before the rename.
 
 fails: checkpoint/power
-shows: may stand for an empty file
+shows: may belong to an empty file
 points: 25
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """fsync is called while the bytes are in Python's buffer.
 
 fails: checkpoint/power
-shows: file.flush(), then os.fsync
+shows: Call file.flush() and then os.fsync
 points: 25
 """
 # %% grade_id="checkpoint"

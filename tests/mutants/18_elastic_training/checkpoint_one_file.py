@@ -1,7 +1,7 @@
 """One file for all steps: a torn one costs everything.
 
 fails: checkpoint/torn
-shows: The checkpoint before is gone
+shows: Give each step a separate file
 points: 25
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """Renamed while the file is open: its end is still in a buffer.
 
 fails: checkpoint/power
-shows: Rename when it is closed
+shows: Rename it only after it is closed
 points: 25
 """
 # %% grade_id="checkpoint"

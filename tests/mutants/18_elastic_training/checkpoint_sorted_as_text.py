@@ -1,7 +1,7 @@
 """The names have no zeros in front, and are sorted as text: 9 comes after 10.
 
 fails: checkpoint/latest, checkpoint/torn, checkpoint/killed, checkpoint/full, checkpoint/power
-shows: compare numbers, or fill up with zeros
+shows: so compare numbers, or fill the names up with zeros
 points: 21
 """
 # %% grade_id="checkpoint"

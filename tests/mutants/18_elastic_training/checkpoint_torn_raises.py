@@ -1,7 +1,7 @@
 """latest believes in every file.
 
 fails: checkpoint/torn
-shows: What cannot be read is skipped
+shows: latest must skip whatever it cannot read
 points: 25
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """latest takes every file for a checkpoint, what a kill has left too.
 
 fails: checkpoint/killed, checkpoint/full
-shows: What cannot be read is skipped
+shows: latest must skip whatever it cannot read
 points: 24
 """
 # %% grade_id="checkpoint"

@@ -1,7 +1,7 @@
 """The life of one rank is taken for that of the job.
 
 fails: interval/steps
-shows: divided by their number
+shows: divided by the number of ranks
 points: 24
 """
 # %% grade_id="interval"

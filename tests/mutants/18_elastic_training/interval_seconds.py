@@ -1,7 +1,7 @@
 """Seconds in place of steps.
 
 fails: interval/steps
-shows: How many steps fit in?
+shows: How many steps fit into them?
 points: 24
 """
 # %% grade_id="interval"

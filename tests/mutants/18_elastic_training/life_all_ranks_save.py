@@ -1,7 +1,7 @@
 """All ranks write the same file at the same time.
 
 fails: life/steps
-shows: rank 1 writes into the folder, too
+shows: rank 1 also writes into the folder
 points: 25
 """
 # %% grade_id="life"

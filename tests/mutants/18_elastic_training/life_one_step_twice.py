@@ -2,7 +2,7 @@
 
 fails: life/steps, life/weights
 shows: repeats steps that are already in the checkpoint
-shows: is made a second time
+shows: is taken a second time
 points: 24
 """
 # %% grade_id="life"

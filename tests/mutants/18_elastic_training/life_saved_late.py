@@ -1,7 +1,7 @@
 """`step % 5` saves one step late, and the file contains the number of the step before.
 
 fails: life/weights
-shows: the weights of one more step than the number in it says
+shows: the weights of one more step than its number says
 points: 25
 """
 # %% grade_id="life"

@@ -1,7 +1,7 @@
 """The momenta differ between the ranks, and rank 0's weights are sent after the last step only.
 
 fails: life/weights
-shows: not the weights of one process
+shows: not the weights that a single process computes
 points: 25
 """
 # %% grade_id="life"

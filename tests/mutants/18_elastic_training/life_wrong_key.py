@@ -1,7 +1,7 @@
 """The file is read under a name that it does not have.
 
 fails: life/steps, life/ranks, life/weights
-shows: In life 2. On all ranks: life raised KeyError
+shows: Life 2 failed. On all ranks: life raised KeyError
 points: 23
 runs: life
 """

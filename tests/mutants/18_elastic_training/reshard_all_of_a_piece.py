@@ -1,7 +1,7 @@
 """Whole pieces are read wherever one number is wanted.
 
 fails: reshard/pieces, reshard/least
-shows: and needs
+shows: although it needs only
 points: 23
 """
 # %% grade_id="reshard"

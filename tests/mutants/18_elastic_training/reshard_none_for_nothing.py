@@ -1,7 +1,7 @@
 """None, where a rank has nothing to read.
 
 fails: reshard/pieces, reshard/least
-shows: an empty one where nothing is to be read
+shows: which is empty if nothing is to be read
 points: 23
 """
 # %% grade_id="reshard"

@@ -1,7 +1,7 @@
 """Each number is a read of its own.
 
 fails: reshard/least
-shows: lies together: one read
+shows: so one read is enough
 points: 25
 """
 # %% grade_id="reshard"

@@ -1,7 +1,7 @@
 """The size of a piece is rounded down.
 
 fails: reshard/pieces, reshard/least
-shows: not the numbers
+shows: does not get the numbers
 points: 23
 """
 # %% grade_id="reshard"

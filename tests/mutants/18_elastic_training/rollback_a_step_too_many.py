@@ -1,7 +1,7 @@
 """One step more, where `until` is reached exactly.
 
 fails: rollback/equal
-shows: ends as soon as
+shows: It must end as soon as
 points: 25
 """
 # %% grade_id="rollback"

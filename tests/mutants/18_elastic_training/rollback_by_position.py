@@ -1,7 +1,7 @@
 """The commit is tied to the images seen, as if there were always four ranks.
 
 fails: rollback/commits, rollback/equal
-shows: It falls due `every` steps after
+shows: It is due `every` steps after
 points: 24
 """
 # %% grade_id="rollback"

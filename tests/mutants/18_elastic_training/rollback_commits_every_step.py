@@ -1,7 +1,7 @@
 """A commit after every step.
 
 fails: rollback/commits, rollback/equal
-shows: It falls due `every` steps after
+shows: It is due `every` steps after
 points: 24
 """
 # %% grade_id="rollback"

@@ -1,7 +1,7 @@
 """regroup() is missing after RanksJoined.
 
 fails: rollback/commits, rollback/equal, rollback/joined
-shows: After RanksJoined a step was tried before job.regroup() had made a new group
+shows: After RanksJoined, a step was tried before job.regroup() had formed a new group
 points: 23
 runs: rollback
 """

@@ -1,7 +1,7 @@
 """A step is made before the loop asks whether the end is reached.
 
 fails: rollback/equal
-shows: Ask job.seen < until before each step
+shows: Check job.seen < until before each step
 points: 25
 runs: rollback
 """

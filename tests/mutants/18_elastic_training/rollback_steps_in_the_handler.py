@@ -1,7 +1,7 @@
 """After a loss the step is made again in the except branch, where the next loss is not caught.
 
 fails: rollback/commits, rollback/lost, rollback/equal
-shows: The loop ended by an error
+shows: The loop ended with an error
 points: 23
 """
 # %% grade_id="rollback"

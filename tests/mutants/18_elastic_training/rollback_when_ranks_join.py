@@ -1,7 +1,7 @@
 """Rolls back when ranks join, too.
 
 fails: rollback/commits, rollback/joined, rollback/equal
-shows: Nothing was lost there
+shows: so that nothing is lost
 points: 23
 """
 # %% grade_id="rollback"

@@ -1,7 +1,7 @@
 """The order is shuffled with the number of ranks in its seed.
 
 fails: rows/world
-shows: has other rows than with one
+shows: has different rows than with one
 points: 25
 """
 # %% grade_id="rows"

@@ -1,7 +1,7 @@
 """The order comes from NumPy's global generator: another one with each call.
 
 fails: rows/shares, rows/world, rows/epoch
-shows: Draw from a generator of its own
+shows: Draw from a separate generator
 points: 23
 """
 # %% grade_id="rows"

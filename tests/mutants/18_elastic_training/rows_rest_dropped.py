@@ -1,7 +1,7 @@
 """Every rank takes batch // world rows, and nobody takes the rest.
 
 fails: rows/shares, rows/world, rows/epoch
-shows: The ranks together have
+shows: Together, the ranks have
 points: 23
 """
 # %% grade_id="rows"

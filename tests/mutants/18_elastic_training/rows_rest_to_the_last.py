@@ -1,7 +1,7 @@
 """The last rank takes all that is left over.
 
 fails: rows/shares
-shows: they may differ by one
+shows: the shares may differ by one row at most
 points: 25
 """
 # %% grade_id="rows"

@@ -1,7 +1,7 @@
 """The same order in each epoch, from a different place on.
 
 fails: rows/epoch
-shows: or one is the other, turned
+shows: turns one into the other
 points: 25
 runs: rows
 """

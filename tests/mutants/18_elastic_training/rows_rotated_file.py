@@ -1,7 +1,7 @@
 """The rows of the file, from a different place on in each epoch.
 
 fails: rows/epoch
-shows: Each epoch is shuffled: a random permutation
+shows: Shuffle each epoch with a random permutation
 points: 25
 runs: rows
 """

@@ -1,7 +1,7 @@
 """Seed times epoch: all seeds have one first epoch, and under the seed 0 all epochs are the same.
 
 fails: rows/epoch
-shows: The epoch belongs into the seed
+shows: The epoch must be part of the seed
 points: 25
 """
 # %% grade_id="rows"

@@ -1,7 +1,7 @@
 """The order is made of the epoch only.
 
 fails: rows/epoch
-shows: With another seed an epoch has the same order
+shows: With a different seed, an epoch has the same order
 points: 25
 """
 # %% grade_id="rows"

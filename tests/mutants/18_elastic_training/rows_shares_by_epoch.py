@@ -1,7 +1,7 @@
 """Each epoch's part of a batch is shared separately.
 
 fails: rows/shares
-shows: they may differ by one
+shows: the shares may differ by one row at most
 points: 25
 runs: rows
 """

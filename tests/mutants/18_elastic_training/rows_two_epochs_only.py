@@ -1,7 +1,7 @@
 """A batch that lies in three epochs gets too few rows.
 
 fails: rows/epoch, rows/shares
-shows: The ranks together have
+shows: Together, the ranks have
 points: 24
 runs: rows
 """

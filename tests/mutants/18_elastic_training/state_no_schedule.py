@@ -1,7 +1,7 @@
 """The rate's schedule begins anew.
 
 fails: state/learned, state/equal
-shows: scheduler.state_dict(), beside
+shows: scheduler.state_dict(), next to
 points: 23
 """
 # %% grade_id="state"

@@ -1,7 +1,7 @@
 """The generators are seeded again, in place of going on where they were.
 
 fails: state/drawn, state/equal
-shows: torch's generator draws other numbers
+shows: torch's generator draws different numbers
 points: 23
 """
 # %% grade_id="state"

@@ -1,7 +1,7 @@
 """The numbers of steps are chosen by the function and not by its caller.
 
 fails: bench/even, bench/uneven
-shows: Make `warmup` steps, which do not count
+shows: Take `warmup` steps, which do not count
 points: 17
 """
 # %% grade_id="bench"

@@ -1,7 +1,7 @@
 """A factor below 0 is taken for a mistake, and cut off.
 
 fails: calibration/constants
-shows: also below 0
+shows: even below 0
 points: 17
 """
 # %% grade_id="calibration"

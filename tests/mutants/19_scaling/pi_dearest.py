@@ -1,7 +1,7 @@
 """All stages are as dear as the dearest.
 
 fails: pipeline/pipeline
-shows: All stages are as dear
+shows: All stages are as slow as the slowest here
 points: 17
 """
 # %% grade_id="pipeline"

@@ -1,7 +1,7 @@
 """Backward is forgotten.
 
 fails: pipeline/pipeline
-shows: Backward is missing
+shows: The backward pass is missing
 points: 17
 """
 # %% grade_id="pipeline"

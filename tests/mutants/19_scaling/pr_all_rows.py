@@ -1,7 +1,7 @@
 """All rows are predicted, the fitted ones too.
 
 fails: calibration/rest
-shows: 3 numbers are asked for, here are 5
+shows: 3 numbers are asked for, but here are 5
 points: 17
 """
 # %% grade_id="calibration"

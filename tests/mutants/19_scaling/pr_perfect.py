@@ -1,7 +1,7 @@
 """Perfect scaling from the first row.
 
 fails: calibration/rest
-shows: the network is missing
+shows: the time of the network is missing
 points: 17
 """
 # %% grade_id="calibration"

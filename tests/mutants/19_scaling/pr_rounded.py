@@ -1,7 +1,7 @@
 """Whole images only.
 
 fails: calibration/rest
-shows: Rounded
+shows: Return them without rounding
 points: 17
 """
 # %% grade_id="calibration"

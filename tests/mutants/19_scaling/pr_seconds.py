@@ -1,7 +1,7 @@
 """Seconds of a step in place of images a second.
 
 fails: calibration/rest
-shows: These are seconds of a step
+shows: These are the seconds of a step
 points: 17
 """
 # %% grade_id="calibration"

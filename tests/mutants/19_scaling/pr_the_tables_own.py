@@ -1,7 +1,7 @@
 """The table's own numbers.
 
 fails: calibration/rest
-shows: what a prediction is compared with
+shows: with which a prediction is compared
 points: 17
 """
 # %% grade_id="calibration"

@@ -1,7 +1,7 @@
 """Drawn a thousand times: near, but not the mean.
 
 fails: slowest/slowest
-shows: with a chance of (i/n)^p
+shows: with a probability of (i/n)^p
 points: 17
 """
 # %% grade_id="slowest"

@@ -1,7 +1,7 @@
 """A normal law, and its sqrt(2 ln p).
 
 fails: slowest/slowest
-shows: takes the times to be normal
+shows: assumes that the times have a normal distribution
 points: 17
 """
 # %% grade_id="slowest"

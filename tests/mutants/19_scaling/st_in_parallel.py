@@ -1,7 +1,7 @@
 """Buckets do not wait for the one before.
 
 fails: step/finish, step/many
-shows: All buckets travel at once
+shows: All buckets travel simultaneously
 points: 15
 """
 # %% grade_id="step"

@@ -1,7 +1,7 @@
 """A bucket that holds just bucket_bytes waits for one gradient more.
 
 fails: step/finish, step/many
-shows: or more, not more
+shows: is full, so use >= and not >
 points: 15
 """
 # %% grade_id="step"

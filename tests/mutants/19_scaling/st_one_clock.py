@@ -1,7 +1,7 @@
 """One clock for all ranks: the largest after each all-reduce.
 
 fails: step/finish
-shows: One clock stands for all ranks
+shows: One clock represents all ranks
 points: 16
 """
 # %% grade_id="step"

@@ -1,7 +1,7 @@
 """zero_grad stands before the loop.
 
 fails: mended/equal
-shows: the gradients are never set back
+shows: the gradients are never reset
 points: 20
 """
 # %% grade_id="mended"

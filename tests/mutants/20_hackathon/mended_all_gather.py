@@ -1,7 +1,7 @@
 """An all-gather and a mean in place of the all-reduce.
 
 fails: mended/lean
-shows: An all-gather sends every rank the whole tensors of all the others
+shows: an all-gather sends every rank the whole tensors of all the others
 points: 21
 runs: mended
 """

@@ -1,7 +1,7 @@
 """Nothing is averaged, and in the end the weights are.
 
 fails: mended/equal, mended/lean
-shows: These are not the weights of one process
+shows: These are not the weights that a single process computes
 points: 19
 """
 # %% grade_id="mended"

@@ -1,7 +1,7 @@
 """It stops after seven batches.
 
 fails: mended/equal, mended/together
-shows: 7 gradients were asked for. Take one for each batch, and all
+shows: 7 gradients were asked for. Take one for each batch, and use all
 points: 19
 runs: mended
 """

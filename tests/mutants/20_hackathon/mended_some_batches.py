@@ -1,7 +1,7 @@
 """Six steps, and more batches than that.
 
 fails: mended/together, mended/equal
-shows: gradients were asked for. Take one for each batch, and all
+shows: gradients were asked for. Take one for each batch, and use all
 points: 19
 """
 # %% grade_id="mended"

@@ -1,7 +1,7 @@
 """The gradients are summed.
 
 fails: mended/equal
-shows: the gradients are summed, not averaged
+shows: the gradients are summed but not averaged
 points: 20
 """
 # %% grade_id="mended"

@@ -1,7 +1,7 @@
 """The message is empty: what was packed last lies in a variable, which no other rank has.
 
 fails: pack/largest, pack/kept, pack/small, pack/places
-shows: all that unpack needs is in the message
+shows: everything that unpack needs must be in the message
 points: 18
 """
 # %% grade_id="pack"

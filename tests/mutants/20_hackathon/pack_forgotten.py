@@ -1,7 +1,7 @@
 """What was not sent is forgotten.
 
 fails: pack/kept
-shows: What was not sent is gone
+shows: What was not sent is lost
 points: 21
 """
 # %% grade_id="pack"

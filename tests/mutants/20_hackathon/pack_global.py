@@ -1,7 +1,7 @@
 """The places and values are in a global; the message is a key.
 
 fails: pack/kept, pack/largest, pack/places, pack/small
-shows: all that unpack needs is in the message
+shows: everything that unpack needs must be in the message
 points: 18
 runs: pack
 """

@@ -1,7 +1,7 @@
 """All tensors as one.
 
 fails: price/entry
-shows: Each tensor has an all-reduce of its own
+shows: Each tensor has a separate all-reduce
 points: 20
 """
 # %% grade_id="price"

@@ -25,7 +25,7 @@ def test_there_are_two_steps_of_a_hint_for_each_check():
 
 
 @pytest.mark.parametrize("read, step, word", [
-    (Read(-3, error="it raised"), 5, "it raised"), (Read(-2), -1, "returns None"), (Read(-2), 5, "the pair"), (Read(3, 1.0), -1, "returns None"), (Read(-1), 5, "was whole"),
+    (Read(-3, error="it raised"), 5, "it raised"), (Read(-2), -1, "return None"), (Read(-2), 5, "the pair"), (Read(3, 1.0), -1, "return None"), (Read(-1), 5, "was whole"),
     (Read(9, 1.0), 10, "compare numbers"), (Read(4, 1.0), 10, "compare numbers"), (Read(10, 1.0), 11, "is newer"), (Read(12, 1.0), 11, "not whole"),
     (Read(5, 2.0), 5, "not the one that was saved")])
 def test_what_latest_gave(read, step, word):
@@ -51,7 +51,7 @@ def test_the_order_of_syncs_and_renames():
 def test_the_commits_that_were_due():
     right = {"commits": [0, 5, 10], "steps": 12}
     assert verdicts.commits_problem({"commits": [0, 5, 10, 12], "steps": 12}, right) is None, "one behind the last step may be there"
-    for commits, word in (([5, 10], "at the start"), ([0, 5], "2 commits, 3 were due"), ([0, 5, 10, 11], "4 commits, 3"), ([0, 6, 10], "after 6 steps, 5")):
+    for commits, word in (([5, 10], "at the start"), ([0, 5], "2 commits, although 3 were due"), ([0, 5, 10, 11], "4 commits, although only 3"), ([0, 6, 10], "after 6 steps instead of 5")):
         assert word in verdicts.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
 
 
@@ -77,11 +77,11 @@ def _shuffled(*numbers):
 
 
 @pytest.mark.parametrize("order, word", [
-    (lambda seed, epoch, n: [(i + seed + epoch) % n for i in range(n)], "lie in the file"),
-    (lambda seed, epoch, n: [(7 * i + seed + epoch) % n for i in range(n)], "lie in the file"),
-    (lambda seed, epoch, n: np.roll(_shuffled(seed).permutation(n), 5 * epoch), "one is the other, turned"),
-    (lambda seed, epoch, n: _shuffled(seed).permutation(n)[::1 - 2 * epoch], "one is the other, turned"),
-    (lambda seed, epoch, n: _shuffled(epoch).permutation(n), "With another seed"),
+    (lambda seed, epoch, n: [(i + seed + epoch) % n for i in range(n)], "order of the file"),
+    (lambda seed, epoch, n: [(7 * i + seed + epoch) % n for i in range(n)], "order of the file"),
+    (lambda seed, epoch, n: np.roll(_shuffled(seed).permutation(n), 5 * epoch), "turns one into the other"),
+    (lambda seed, epoch, n: _shuffled(seed).permutation(n)[::1 - 2 * epoch], "turns one into the other"),
+    (lambda seed, epoch, n: _shuffled(epoch).permutation(n), "With a different seed"),
     (lambda seed, epoch, n: _shuffled(seed + epoch).permutation(n), "as with seed + epoch"),
     (lambda seed, epoch, n: _shuffled(seed ^ epoch).permutation(n), "as with seed + epoch")])
 def test_orders_that_are_not_shuffled_or_come_twice(order, word):
@@ -113,7 +113,7 @@ def test_pieces_and_reads():
     assert "nothing in it" in verdicts.least_problem(case, [(0, 2, 3), (1, 0, 1), (1, 1, 1)])["mistake"]
     assert "reads 3 numbers" in verdicts.least_problem(case, [(0, 1, 3), (1, 0, 1)])["mistake"]
     assert "asked 2 times" in verdicts.least_problem((5, 2, 2, 0), [(0, 0, 1), (0, 1, 3)])["mistake"]
-    assert "5 numbers in 2 pieces, rank 1 of 3: not the numbers 2 to 3" in verdicts.least_problem(case, [(0, 2, 3)])["mistake"]
+    assert "With 5 numbers in 2 pieces, rank 1 of 3 does not get the numbers 2 to 3" in verdicts.least_problem(case, [(0, 2, 3)])["mistake"]
     assert "has no numbers" in verdicts.reads_problem((5, 2, 4, 3), [(0, 0, 1)], pieces)[0]["mistake"]
     assert verdicts.wanted(5, 4, 3) == (5, 5), "the last rank may have nothing"
     assert verdicts.triples("no") is None and verdicts.triples([(1, 2)]) is None

@@ -1,8 +1,9 @@
-"""Checks of unit 18, elastic training and checkpoints. Everything runs on this machine, without a cluster: what may be killed
-runs in forks of the notebook's kernel, and so do the ranks of the last exercise.
+"""Checks of unit 18, elastic training and checkpoints. Everything runs on this machine, without a cluster. What may be
+killed runs in forks of the notebook's kernel, as do the ranks of the last exercise.
 
-Kills, full disks and torn files are real ones: a fork is ended by the kernel at a byte of its file, or before a rename. Sizes,
-steps, seeds and plans of lost ranks are drawn from the seed. A mistake of the learner, an exception too, becomes a FAIL line.
+Kills, full disks and torn files are real, because the kernel ends a fork at a byte of its file, or before a rename.
+Sizes, steps, seeds and plans of lost ranks are drawn from the seed. A mistake of the learner, even an exception,
+becomes a FAIL line.
 """
 
 import os
@@ -26,7 +27,7 @@ __all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "ro
 
 
 class _Check(Report):
-    """The report of this unit: with a generator of its own, which the seed and its name make."""
+    """The report of this unit, with a separate generator that is made from the seed and the check's name."""
 
     def __init__(self, name):
         super().__init__(name, CRITERIA)
@@ -42,7 +43,7 @@ def checkpoint(save, latest):
 
     with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
         disk, large = (LearnersDisk(save, latest, Path(name, folder), report) for folder in ("small", "large"))
-        steps = [report.whole(7, 10)]  # seven saves: numbers that sort otherwise as text
+        steps = [report.whole(7, 10)]  # seven saves, whose numbers sort differently as text
         for low in (10, 100, 1000):
             steps += sorted((low + report.rng.choice(9 * low, 2, replace=False)).tolist())
         sizes = {step: 100 if step == steps[-1] else 2000 for step in steps}  # the last one fits into Python's buffer of a file
@@ -84,7 +85,7 @@ def _torn(disk, report):
             problem = verdicts.say("one file")
         found.append((problem, read))
     kept, last = [step for step in disk.written if all(path in whole for path in disk.written[step])], None
-    if len(kept) > 2:  # who keeps two only has nothing left, if both are torn
+    if len(kept) > 2:  # a learner who keeps only two has nothing left if both are torn
         for path in {path for step in kept[1:] for path in disk.written[step]}:
             path.write_bytes(whole[path][:len(whole[path]) // 2])
         last, _ = disk.read(kept[0])
@@ -94,7 +95,7 @@ def _torn(disk, report):
 
 
 def _killed(disk, report):
-    """Killed by the kernel at a byte of the file; then before the rename; then it must still work."""
+    """Let the kernel kill save at a byte of the file, then before the rename. Afterwards it must still work."""
     size = disk_faults.largest(disk.folder)
     at_byte = disk.next(file_bytes=disk.bytes(size), dies=True)
     found = [disk.read()]
@@ -103,7 +104,7 @@ def _killed(disk, report):
         found.append(disk.read())
     problems = [problem for problem, _ in found]
     if at_byte.killed_by == "" and at_byte.error == "":
-        problems.append({"mistake": "The file is smaller than that of the steps before."})
+        problems.append({"mistake": "The file is smaller than the files of earlier steps."})
     if at_rename.killed_by != "SIGKILL":
         problems.insert(0, verdicts.say("never renamed") if not at_rename.error else {"mistake": at_rename.error})
     with report.part("killed"):
@@ -114,7 +115,8 @@ def _killed(disk, report):
 
 
 def _full(disk, report):
-    """A disk that is full in the midst of the tensors, where torch.save raises a RuntimeError, and near the end, where it is an OSError."""
+    """Fill the disk in the middle of the tensors, where torch.save raises a RuntimeError, and near the end, where it
+    raises an OSError."""
     size, before = disk_faults.largest(disk.folder), disk.checkpoints()
     found, raised = [], []
     for limit in (disk.bytes(size), int(report.rng.uniform(0.9, 0.97) * size)):
@@ -138,7 +140,8 @@ def _power(disk, report):
 
 
 def state(state_of, restore):
-    """Check `state_of(job)` and `restore(job, state)`: a training is killed at a hidden step, and goes on in a new process."""
+    """Check `state_of(job)` and `restore(job, state)`. A training run is killed at a hidden step, and goes on in a new
+    process."""
     from manyhands.elastic import job, mortal
 
     with _Check("state") as report, tempfile.TemporaryDirectory() as name:
@@ -175,7 +178,7 @@ def rows(function):
         generators = global_generators.states()
         _shares(report, parts, images)
         batches, seen = [], 0
-        while seen < 5 * images:  # the batch changes on the way, one lies across the border, and the last one in three epochs
+        while seen < 5 * images:  # the batch changes on the way, one extends across the border, and the last one over three epochs
             batch = min(report.whole(7, images // 2), 2 * images - seen) if seen < 2 * images else (images // 3, 5 * images - seen)[seen > 2 * images]
             batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
@@ -197,7 +200,7 @@ def _shares(report, parts, images):
             together = [row for part in mine for row in part or ()]
             shares.append((row_verdicts.shares_problem(mine, batch, images), [len({*together}), sorted(len(part or ()) for part in mine)]))
             worlds.append((row_verdicts.world_problem(alone, together, again, world), [len({*alone} & {*together}), sorted(alone) == sorted(again)]))
-    for world in (2, 3, 4, 5):  # in each epoch one row is left over: together they are two shares' rows
+    for world in (2, 3, 4, 5):  # in each epoch one row is left over, and together they are the rows of two shares
         left, batch = world * report.whole(0, 4) + 1, 2 * images * (world == 4)
         batch += left + world * report.whole(1, 4) + 1
         lengths = [len(part or ()) for part in parts(images - left, batch, world)]
@@ -207,7 +210,8 @@ def _shares(report, parts, images):
 
 
 def reshard(function):
-    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads of the old ranks' pieces."""
+    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads of the old ranks'
+    pieces."""
     with _Check("reshard") as report:
         found = []
         for old, new in ((4, 2), (2, 3), (3, 4), (4, 1), (5, 3), (3, 8), (8, 3)):
@@ -225,7 +229,7 @@ def reshard(function):
 
 
 def rollback(train):
-    """Check `train(job, until, every)`: a loop that loses ranks and gains some, by two hidden plans."""
+    """Check `train(job, until, every)`, a loop that loses ranks and gains some, by two hidden plans."""
     from manyhands.elastic import job
 
     with _Check("rollback") as report:
@@ -256,7 +260,7 @@ def rollback(train):
 
 
 def _lets_out_a_bug(train, report):
-    """Whether an error that is no lost rank ends the loop."""
+    """Return whether an error that does not mean a lost rank ends the loop."""
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(lossy_job.tried, train, report.whole(0, 10_000), {report.whole(2, 6): ("bug", 0)}, 32 * 12, 4)
@@ -264,14 +268,14 @@ def _lets_out_a_bug(train, report):
 
 
 def _steps_of_nothing(train, report):
-    """How many steps the loop makes where it has reached the end before it begins."""
+    """Return how many steps the loop takes if the end is reached before it begins."""
     _, told, _ = revived.in_process(lossy_job.tried, train, report.whole(0, 10_000), {}, 0, 4)
     return told["steps"]
 
 
 def _plan(report, every):
-    """{attempt: what happens in it}: a loss between two commits, a join, a loss, another one before the next commit, and one more in
-    the very next step."""
+    """Return {attempt: what happens in it}: a loss between two commits, a join, a loss, another loss before the next
+    commit, and one more in the very next step."""
     first = report.whole(every + 2, 2 * every)
     joined = first + report.whole(2, every)
     second = joined + report.whole(every, 2 * every)
@@ -296,7 +300,8 @@ def interval(steps_between, lost):
 
 
 def life(function):
-    """Check `function(folder, until, batch)` on three ranks: a training that is stopped twice between two checkpoints."""
+    """Check `function(folder, until, batch)` on three ranks, by a training run that is stopped twice between two
+    checkpoints."""
     from manyhands.elastic import job, mortal
 
     with _Check("life") as report, tempfile.TemporaryDirectory() as name:

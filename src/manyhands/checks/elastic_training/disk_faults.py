@@ -1,5 +1,5 @@
-"""What the check of checkpoints does to the learner's `save` and `latest`: each call runs in a process of its own, which a
-full disk or a kill may end."""
+"""What the check of checkpoints does to the learner's `save` and `latest`. Each call runs in a separate process, which
+a full disk or a kill may end."""
 
 import os
 import stat
@@ -13,7 +13,8 @@ from manyhands.checks.report import Stopped
 
 @dataclass
 class Read:
-    """What `latest` gave: `step` is -1 for None, -2 for no pair, -3 where it raised or hung, `error` in words."""
+    """What `latest` returned. `step` is -1 for None, -2 if it is not a pair, and -3 if `latest` raised or hung; `error`
+    is the error in words."""
 
     step: int
     total: float = 0.0
@@ -26,9 +27,9 @@ class Read:
 
 @dataclass
 class Saved:
-    """How a call of `save` ended; `events` in order: ("sync", inode, size), a folder's size being -1, ("sync all",), and ("rename",
-    [(inode, size), ...] of the file or of all files of the folder, the inode of the folder that it was renamed into, whether it came
-    from outside of the checkpoints' folder)."""
+    """How a call of `save` ended, with its `events` in order: ("sync", inode, size), with -1 as the size of a folder,
+    ("sync all",), and ("rename", [(inode, size), ...] of the file or of all files of the folder, the inode of the
+    folder that it was renamed into, and whether it was moved in from outside the checkpoints' folder)."""
 
     killed_by: str
     error: str
@@ -36,8 +37,8 @@ class Saved:
 
 
 def save_in_process(save, state, folder, step, watch=None, **limits):
-    """Call the learner's `save` in a process of its own. `watch`: "record" what is synced and renamed, or "kill" the process
-    when it is about to rename."""
+    """Call the learner's `save` in a separate process. `watch`: "record" what is synced and renamed, or "kill" the
+    process when it is about to rename."""
     from manyhands.elastic.mortal import in_process
 
     outcome = in_process(_save, save, state, folder, step, watch, **limits)
@@ -48,7 +49,7 @@ def save_in_process(save, state, folder, step, watch=None, **limits):
 
 
 def read_in_process(latest, folder):
-    """Call the learner's `latest` in a process of its own."""
+    """Call the learner's `latest` in a separate process."""
     from manyhands.elastic.mortal import in_process
 
     outcome = in_process(_read, latest, folder)
@@ -56,13 +57,13 @@ def read_in_process(latest, folder):
 
 
 def files(folder):
-    """{path: (inode, size, time of the last change)} of all files below the folder."""
+    """Return {path: (inode, size, time of the last change)} of all files below the folder."""
     found = {path: path.stat() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
     return {path: (one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
 
 
 def largest(folder):
-    """The size of the largest file; `Stopped` if there is none."""
+    """Return the size of the largest file, or raise `Stopped` if there is none."""
     sizes = [size for _, size, _ in files(folder).values()]
     if not sizes or max(sizes) < 100:
         raise Stopped("save has left no file with the state in the folder.")
@@ -78,8 +79,8 @@ def _save(save, state, folder, step, watch):
 
 
 def _watch(function, folder, events, kill):
-    """Hear of renames and of files that are opened with O_SYNC by Python's audit events, and of syncs by replacing os.fsync and its
-    relatives. Only in a process that ends soon."""
+    """Observe renames and files that are opened with O_SYNC through Python's audit events, and syncs by replacing
+    os.fsync and its relatives. Use this only in a process that ends soon, because nothing is undone."""
     from manyhands.elastic.mortal import kill_me
 
     folder, synced = folder.resolve(), set()
@@ -119,7 +120,7 @@ def _watch(function, folder, events, kill):
 
 
 def _place(path, folder):
-    """The whole path; `folder` is the descriptor that it starts from, or -1."""
+    """Return the whole path. `folder` is the descriptor that it starts from, or -1."""
     start = "" if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
     return Path(start, os.fsdecode(path)).resolve()
 

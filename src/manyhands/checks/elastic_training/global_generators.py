@@ -1,4 +1,5 @@
-"""The generators that a whole process shares, with which a training draws: a function that only gives out rows leaves them alone."""
+"""The generators that a whole process shares and from which a training run draws. A function that only distributes rows
+must not change them."""
 
 import random
 
@@ -6,14 +7,14 @@ import numpy as np
 
 
 def states():
-    """{name: its state} of the generators of Python, NumPy and torch."""
+    """Return {name: its state} of the generators of Python, NumPy and torch."""
     import torch
 
     return {"Python's random": random.getstate(), "NumPy": np.random.get_state(), "torch": [torch.get_rng_state().numpy()]}
 
 
 def changed(before):
-    """The name of a generator that is no longer as it was before, or None; all of them are set back."""
+    """Return the name of a generator that is no longer as it was before, or None. All of them are set back."""
     import torch
 
     found = next((name for name, state in states().items() if not _same(state, before[name])), None)

@@ -1,4 +1,5 @@
-"""A training that loses ranks and gains some at hidden attempts, and counts what the learner's loop does about it."""
+"""A training run that loses ranks and gains some at hidden attempts, and that counts what the learner's loop does about
+it."""
 
 import copy
 import random
@@ -6,24 +7,25 @@ import random
 from manyhands.checks.in_kernel import call
 
 STUBBORN, ATTEMPTS = 3, 400
-BUG = "mat1 and mat2 shapes cannot be multiplied (a mistake in the program, which the check has made)"
+BUG = "mat1 and mat2 shapes cannot be multiplied (an error that the check has put into the program)"
 
 
 class BrokenGroup(RuntimeError):
-    """The loop goes on without a new group."""
+    """The loop goes on although no new group was formed."""
 
 
 class Endless(BaseException):
-    """The loop does not end; no `except Exception` of a learner catches it."""
+    """The loop does not end. No `except Exception` of a learner catches this exception."""
 
 
 def lossy_job(seed, plan):
     """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
 
-    `plan`: {attempt: ("lost" or "joined", ranks that are there after it)}; at the attempt of a "bug" and at all later ones a step raises an error
-    that is no lost rank. A lost rank leaves half-changed weights, a moved position and used-up random numbers behind. `told`: whole steps made
-    before each commit, and in all; for each event that a whole step has followed [kind, rollbacks, steps tried without a new group, ranks];
-    how often the bug was met.
+    `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and at all later ones,
+    a step raises an error that does not mean a lost rank. A lost rank leaves half-changed weights, a moved position and
+    used random numbers behind. `told`: the number of whole steps before each commit, and in all; for each event that a
+    whole step has followed, [kind, rollbacks, steps tried without a new group, ranks]; and how often the bug was
+    raised.
     """
     import torch
 
@@ -41,22 +43,22 @@ def lossy_job(seed, plan):
                 self.event[2] += 1
                 self.useless += 1
                 if self.useless >= STUBBORN:
-                    raise BrokenGroup("the group is broken, and job.regroup() is not called")
-                raise RankLost("the group is broken: regroup")
+                    raise BrokenGroup("the group is broken, because job.regroup() is not called")
+                raise RankLost("the group is broken, so regroup")
             self.attempts += 1
             if self.attempts > ATTEMPTS:
-                raise Endless(f"{ATTEMPTS} steps were tried, and the end is not reached")
+                raise Endless(f"{ATTEMPTS} steps were tried, but the end was not reached")
             kind, world = plan.get(self.attempts, ("", 0))
             if kind == "bug" or self.told["bugs"]:
                 self.told["bugs"] += 1
                 if self.told["bugs"] > 2 * STUBBORN:
                     kill_me()  # even Endless is caught
                 if self.told["bugs"] > STUBBORN:
-                    raise Endless("the same error is met again and again")
+                    raise Endless("the same error is raised again and again")
                 raise RuntimeError(BUG)
             if kind == "joined":
                 self.waiting, self.event = world, [kind, 0, 0]
-                raise RanksJoined(f"{world} ranks are there now")
+                raise RanksJoined(f"there are now {world} ranks")
             if kind == "lost":
                 self.waiting, self.event = world, [kind, 0, 0]
                 with torch.no_grad():
@@ -100,7 +102,8 @@ def lossy_job(seed, plan):
 
 
 def tried(train, seed, plan, until, every):
-    """(error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's loop; in a process of its own."""
+    """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's loop; run in a
+    separate process."""
     job = lossy_job(seed, plan)
     try:
         _, error = call(train, job, until, every)
@@ -110,7 +113,7 @@ def tried(train, seed, plan, until, every):
 
 
 def right_loop(job, until, every):
-    """The loop that is asked for, to compare with."""
+    """The loop that the exercise asks for, as the reference."""
     from manyhands.elastic.job import RankLost, RanksJoined
 
     job.commit()

@@ -1,4 +1,5 @@
-"""A training that is killed, and goes on in another process: what the learner's `state_of` has kept, and `restore` brought back."""
+"""A training run that is killed and goes on in another process: what the learner's `state_of` keeps, and what `restore`
+restores."""
 
 import io
 import random
@@ -12,14 +13,16 @@ REFUSED = "torch.load(..., weights_only=True) refuses it"
 
 
 def undisturbed(seed, steps, at):
-    """(fingerprint after `at` steps, losses of the steps behind it, fingerprint at the end) of a training that nobody kills."""
+    """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a training run that
+    is not killed."""
     job = _trained(seed, at)
     then = fingerprint(job)
     return then, [job.train_step() for _ in range(steps - at)], fingerprint(job)
 
 
 def killed(state_of, seed, at, more, file):
-    """Train `at` steps, take the state and write it; train `more`, which must not change it; write it again beside, and die."""
+    """Train `at` steps, take the state and write it, train `more` steps, which must not change it, write it again to a
+    second file, and die."""
     import torch
 
     from manyhands.elastic.mortal import kill_me
@@ -38,13 +41,13 @@ def killed(state_of, seed, at, more, file):
 
 
 def later(file):
-    """Where the state is written once more."""
+    """Return the path where the state is written again."""
     return file.with_suffix(".later")
 
 
 def revived(restore, seed, steps, file):
-    """(error, fingerprint after `restore`, losses behind it, fingerprint at the end, fingerprint after a second `restore` from
-    the same state) in a new process, which has begun otherwise."""
+    """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end, fingerprint after a second
+    `restore` from the same state) in a new process, which began with a different seed."""
     import torch
 
     from manyhands.elastic.job import Job
@@ -54,18 +57,18 @@ def revived(restore, seed, steps, file):
         state = torch.load(file, weights_only=True)
     except Exception as error:
         what = re.search(r"GLOBAL (\S+)", str(error))
-        return f"{REFUSED}: " + (f"there is {what[1]} in it" if what else str(error).strip().splitlines()[0]), None, [], None, None
+        return REFUSED + (f", because it contains {what[1]}" if what else f": {str(error).strip().splitlines()[0]}"), None, [], None, None
     _, error = call(restore, job, state)
     if error:
         return error, None, [], None, None
     then, losses, end = fingerprint(job), [job.train_step() for _ in range(steps)], fingerprint(job)
-    second = Job(seed + 1)  # the same beginning: what `restore` leaves alone is alike
+    second = Job(seed + 1)  # the same beginning, so that what `restore` leaves alone is equal
     _, error = call(restore, second, state)
     return error or "", then, losses, end, fingerprint(second)
 
 
 def fingerprint(job):
-    """{part of the state: numbers that tell it from others}; the job is not changed."""
+    """Return {part of the state: numbers that tell it from other states}. The job is not changed."""
     import torch
 
     moving = [job.optimizer.state.get(weight, {}).get("momentum_buffer") for weight in job.model.parameters()]
@@ -86,7 +89,7 @@ def fingerprint(job):
 
 
 def in_process(function, *args):
-    """What the function returns in a process of its own; `Stopped` where it does not return."""
+    """Return what the function returns in a separate process, or raise `Stopped` if it does not return."""
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(function, *args)

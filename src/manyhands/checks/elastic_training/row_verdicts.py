@@ -1,6 +1,7 @@
-"""How unit 18's check of rows judges: who has which rows of a batch, how often each has come, and how the epochs are shuffled.
+"""How unit 18's check of rows judges which rank has which rows of a batch, how often each row was used, and how the
+epochs are shuffled.
 
-Every verdict is None, or the details of a FAIL line.
+Every verdict is None or the details of a FAIL line.
 """
 
 from itertools import combinations
@@ -11,7 +12,7 @@ from manyhands.checks.elastic_training.verdicts import say
 
 
 def rows_of(answer, images):
-    """The learner's rows as whole numbers; None where they are not."""
+    """Return the learner's rows as whole numbers, or None if they are not whole numbers."""
     try:
         found = [int(row) for row in answer]
         whole = all(row == one for row, one in zip(found, answer))
@@ -33,7 +34,8 @@ def shares_problem(shares, batch, images):
 
 
 def lengths_problem(lengths, batch):
-    """Of a batch that may lie in several epochs: a row may come twice in it, but the shares are as equal as in any other."""
+    """Judge a batch that may be in several epochs. A row may occur twice in it, but the shares must be as equal as in
+    any other batch."""
     if sum(lengths) != batch:
         return say("too few", found=sum(lengths), wanted=batch)
     return None if max(lengths) - min(lengths) <= 1 else say("uneven", most=max(lengths), least=min(lengths))
@@ -46,14 +48,14 @@ def world_problem(alone, together, again, world):
 
 
 def counts_of(batches, images):
-    """After each batch: how often each row has come."""
+    """Return how often each row has been used, after each batch."""
     return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
 
 
 def epochs_problem(counts, images):
-    """`counts` of the rows after each batch, up to the end of an epoch."""
+    """Judge the `counts` of the rows after each batch, up to the end of an epoch."""
     for count in counts:
-        passed = int(count.sum()) // images  # whole epochs: every row has come so often, and some once more
+        passed = int(count.sum()) // images  # whole epochs: every row was used that often, and some rows once more
         if count.min() < passed or count.max() > passed + 1:
             crossed = int(count.sum()) > images
             return say("border" if crossed else "row twice", images=images, double=int((count > passed + 1).sum()), missing=int((count < passed).sum()))
@@ -61,16 +63,16 @@ def epochs_problem(counts, images):
 
 
 def orders_problem(found, images):
-    """`found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
+    """Judge `found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
     for order in found.values():
         if sorted(order) != list(range(images)):
-            return None  # no order: that is told by what the batches hold
+            return None  # this is not an order, which is reported from what the batches hold
     wrong = [name for name, right in orders(found, images).items() if not right]
     return say(wrong[0]) if wrong else None
 
 
 def orders(found, images):
-    """{mistake: whether it was not made}. Two orders are alike if one is the other, turned or reversed."""
+    """Return {mistake: whether it was not made}. Two orders are alike if one is the other, rotated or reversed."""
     place = {key: np.argsort(order) for key, order in found.items()}
     alike = [(one, other) for one, other in combinations(place, 2) if _regular(place[one], place[other], images)]
     return {"no shuffle": not any(_regular(np.arange(images), order, images) for order in found.values()),
@@ -80,8 +82,8 @@ def orders(found, images):
 
 
 def _regular(one, other, images):
-    """Whether a rule as simple as a rotation leads from one order to the other: then many neighbours stay as far apart. In a shuffled order
-    hardly five of them are."""
+    """Return whether a rule as simple as a rotation leads from one order to the other, because many neighbours then
+    stay as far apart. In a shuffled order, hardly five of them do."""
     other = np.asarray(other)[np.argsort(one)]
     _, counts = np.unique(np.diff(other) % images, return_counts=True)
     return int(counts.max()) >= images // 4

@@ -1,4 +1,5 @@
-"""A training on a few ranks that is stopped and started again: what the learner's `life` does, and what it should do."""
+"""A training run on a few ranks that is stopped and started again: what the learner's `life` does, and what it should
+do."""
 
 import os
 import sys
@@ -9,12 +10,12 @@ import numpy as np
 from manyhands.checks.elastic_training.words import MISTAKES
 from manyhands.checks.in_kernel import call
 
-EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as the faulty training says
+EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as in the faulty training run
 ATOL = 1e-9
 
 
 def batch_of(seed):
-    """A function of a step: (x, y), the whole batch of this step."""
+    """Return a function of a step that returns (x, y), the whole batch of this step."""
     import torch
 
     def batch(step):
@@ -25,8 +26,9 @@ def batch_of(seed):
 
 
 def lived(life, folder, until, seed):
-    """On a rank: (error, the steps whose batch was asked for, whether this rank has written into the folder, the weights at the
-    end). What the learner's function raises ends the rank, because the others would wait for it."""
+    """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written into the folder,
+    the weights at the end). An exception of the learner's function ends the rank, because the others would otherwise
+    wait for it."""
     batch, steps, written = batch_of(seed), [], _watched(folder)
 
     def counted(step):
@@ -44,8 +46,8 @@ def lived(life, folder, until, seed):
 
 
 def _watched(folder):
-    """A list that gets each path in the folder that this process opens for writing from now on. This process is a fork of the
-    notebook's kernel, and ends after the check, so nothing is put back."""
+    """Return a list that gets each path in the folder that this process opens for writing from now on. This process is
+    a fork of the notebook's kernel, and ends after the check, so nothing is put back."""
     import torch
 
     written, save = [], torch.save
@@ -54,7 +56,7 @@ def _watched(folder):
         if isinstance(path, (str, os.PathLike)) and Path(folder).resolve() in Path(path).resolve().parents:
             written.append(str(path))
 
-    def saved(obj, f, *args, **kwargs):  # its writer opens the file in C++, which Python's audit does not see
+    def saved(obj, f, *args, **kwargs):  # its writer opens the file in C++, which Python's audit events do not show
         note(f)
         return save(obj, f, *args, **kwargs)
 
@@ -68,21 +70,21 @@ def _watched(folder):
 
 
 def broken(outcomes, number):
-    """In words, why the ranks of this life have not returned; "" if they all have."""
+    """Return in words why the ranks of this life have not returned, or "" if they all have."""
     from manyhands.elastic import mortal
 
     why = mortal.with_rank(mortal.failure(outcomes), outcomes)
-    return why if not why or "is not written yet" in why else f"In life {number}. {why}"
+    return why if not why or "is not written yet" in why else f"Life {number} failed. {why}"
 
 
 def saved_before(until):
-    """The number of steps in the newest checkpoint of a life that has ended before step `until`."""
+    """Return the number of steps in the newest checkpoint of a life that has ended before step `until`."""
     return until // EVERY * EVERY
 
 
 def calm(stops, seed, momentum=True, shift=0, late=0):
-    """The weights of one process that lives as often as there are stops. Mistakes: a life begins without momenta, or `shift` steps
-    off; a checkpoint is written `late` steps after the number that it contains."""
+    """Return the weights of a single process that has one life for each stop. Mistakes: a life begins without momenta,
+    or `shift` steps off; a checkpoint is written `late` steps after the number that it contains."""
     import torch
     from torch.nn.functional import cross_entropy
 
@@ -108,12 +110,12 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
 
 
 def others_wrote(lives):
-    """The ranks other than 0 that have written into the folder, in each life."""
+    """Return the ranks other than 0 that have written into the folder, in each life."""
     return [[rank for rank, (_, _, written, _) in enumerate(ranks) if rank and written] for ranks in lives]
 
 
 def steps_problem(lives, stops, seed):
-    """`lives`: for each life what the ranks gave (see `lived`)."""
+    """Judge the steps. `lives`: for each life, what the ranks returned (see `lived`)."""
     for number, (ranks, until) in enumerate(zip(lives, stops), 1):
         start = saved_before(stops[number - 2]) if number > 1 else 0
         for rank, (_, steps, _, weights) in enumerate(ranks):
@@ -128,7 +130,8 @@ def steps_problem(lives, stops, seed):
 
 
 def _kind_of_steps(steps, start, until, right):
-    """`right`: the weights at the end are right, so no step was skipped, and none was made twice."""
+    """Return the mistake. `right`: the weights at the end are right, so no step was skipped and none was taken
+    twice."""
     if not steps or steps != list(range(steps[0], steps[-1] + 1)) or steps[-1] != until - 1:
         return "life other steps"
     if steps[0] == 0:
@@ -143,7 +146,8 @@ def _in_words(steps):
 
 
 def from_rank_0(lives):
-    """How far the weights of each rank are from rank 0's at the end of each life; -1 where they cannot be compared."""
+    """Return how far the weights of each rank are from rank 0's at the end of each life, or -1 if they cannot be
+    compared."""
     return [[_apart(weights, ranks[0][-1]) if len(weights) == len(ranks[0][-1]) != 0 else -1.0 for *_, weights in ranks] for ranks in lives]
 
 
@@ -151,12 +155,12 @@ def ranks_problem(lives):
     for number, ranks in enumerate(lives, 1):
         for rank, (*_, weights) in enumerate(ranks):
             if (apart := _apart(weights, ranks[0][-1])) > ATOL:
-                return _say("life apart", "largest difference to rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
+                return _say("life apart", "largest difference from rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
     return None
 
 
 def weights_problem(lives, stops, seed):
-    """That of rank 0's weights after each life."""
+    """Judge rank 0's weights after each life."""
     for number, ranks in enumerate(lives, 1):
         until, got = stops[:number], ranks[0][-1]
         right = calm(until[-1:], seed)

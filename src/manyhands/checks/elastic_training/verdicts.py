@@ -1,4 +1,4 @@
-"""How the checks of unit 18 judge: every verdict is None, or the details of a FAIL line."""
+"""How the checks of unit 18 judge. Every verdict is None or the details of a FAIL line."""
 
 import math
 
@@ -15,7 +15,8 @@ def say(mistake, expected=None, got=None, **words):
 # ------------------------------------------------------------------ 1: checkpoint
 
 def read_problem(read, step, total):
-    """What `latest` gave, where the checkpoint of `step`, whose state adds up to `total`, is the newest whole one (-1: there is none)."""
+    """Judge what `latest` returned. The newest whole checkpoint is the one of `step` (-1: there is none), whose state
+    adds up to `total`."""
     if read.step == -3:
         return say("raises", error=read.error.rstrip(" .:"))
     if step == -1:
@@ -31,7 +32,7 @@ def read_problem(read, step, total):
 
 
 def power_problem(events, sizes):
-    """`events` of one call of save (see `Saved`), and {inode: size} of the files that are there afterwards."""
+    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that exist afterwards."""
     renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
     if not renames:
         return say("never renamed")
@@ -48,7 +49,7 @@ def power_problem(events, sizes):
 
 
 def _folder_problem(events):
-    """Whether the folder of a rename is synced behind it; `events` begin with the rename."""
+    """Judge whether the folder of a rename is synced after it. `events` begin with the rename."""
     (_, _, folder, _), *later = events
     if ("sync all",) in later or ("sync", folder, -1) in later:
         return None
@@ -58,7 +59,8 @@ def _folder_problem(events):
 # ------------------------------------------------------------------ 2: state
 
 def part_problem(then, right, parts):
-    """The first of the parts whose numbers after the restore are not those of the moment of state_of."""
+    """Report the first of the parts whose numbers after the restore differ from the numbers when state_of was
+    called."""
     wrong = [part for part in parts if then is None or then[part] != right[part]]
     return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
 
@@ -75,7 +77,7 @@ def piece_size(numbers, world):
 
 
 def wanted(numbers, new, rank):
-    """(start, stop) of a new rank's numbers among all."""
+    """Return (start, stop) of a new rank's numbers among all."""
     size = piece_size(numbers, new)
     return min(numbers, rank * size), min(numbers, (rank + 1) * size)
 
@@ -88,7 +90,7 @@ def triples(answer):
 
 
 def reads_problem(case, reads, pieces):
-    """`case`: (numbers, old, new, rank). Returns (problem, the numbers that were read)."""
+    """Return (problem, the numbers that were read). `case`: (numbers, old, new, rank)."""
     numbers, old, new, rank = case
     if reads is None:
         return say("no reads"), []
@@ -139,7 +141,7 @@ def least_problem(case, reads):
 # ------------------------------------------------------------------ 5: rollback
 
 def due(told, right):
-    """Whole steps before each commit; without one behind the last step, which may be there or not."""
+    """Return the number of whole steps before each commit, without a commit after the last step, which is optional."""
     return [steps for steps in told["commits"] if steps < right["steps"]]
 
 
@@ -158,8 +160,8 @@ def commits_problem(told, right):
 
 
 def event_problem(kind, told, right):
-    """What the loop did about the events of this kind; each is (kind, rollbacks, steps that were tried without a new group, ranks in the
-    next whole step)."""
+    """Judge what the loop did about the events of this kind. Each is (kind, rollbacks, steps that were tried without a
+    new group, ranks in the next whole step)."""
     mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
     if problem := _no_group_problem({"events": mine}):
         return problem
@@ -172,7 +174,7 @@ def event_problem(kind, told, right):
 
 
 def _no_group_problem(told):
-    """Of the first event after which a step was tried before there was a new group."""
+    """Report the first event after which a step was tried before a new group was formed."""
     kind = next((kind for kind, _, tried, _ in told.get("events", ()) if tried), None)
     return kind and say("no regroup", event={"lost": "RankLost", "joined": "RanksJoined"}[kind])
 

@@ -1,7 +1,8 @@
-"""Checks of unit 20, the hackathon. Entries run on the judge's ranks and clock, in a process beside the kernel; the rest runs in the kernel.
+"""Checks of unit 20, the hackathon. Entries run on the judge's ranks and clock, in a process next to the kernel,
+whereas the rest runs in the kernel.
 
-The entry is run on links that the seed draws, and on data that nobody can know before: the judge draws them, as in the hackathon. So what is compared with
-the solution are the rungs that these links make, and not a score.
+The entry runs on links that the seed draws, and on data that no learner can know before, because the judge draws them,
+as in the hackathon. Therefore, the rungs that these links give are compared with the solution, and not a score.
 """
 
 from collections import namedtuple
@@ -21,11 +22,12 @@ __all__ = ["HINTS", "entry", "mended", "pack", "price", "sparse", "try_out"]
 check = partial(Report, criteria=CRITERIA)
 RUNS = 3
 RUNGS = {"faster": 1 - 1e-6, "half": 1 / 2, "fifth": 1 / 5, "tenth": 1 / 10}  # of the baseline's time
-SETTING_UP = 60  # messages of a rank that may come once, as DDP's
+SETTING_UP = 60  # messages of a rank that may be sent once, as by DDP
 
 
 def mended(function):
-    """Check `function(model, batches, comm)`: weights after all batches, against those of one process."""
+    """Check `function(model, batches, comm)` by its weights after all batches, which must equal what a single process
+    computes."""
     with check("mended") as report:
         if _blocked(report):
             return
@@ -46,7 +48,8 @@ Trained = namedtuple("Trained", "steps gradients weights messages most_messages 
 
 
 def _trained(function, text, draw, least, most):
-    """What came of the learner's training on four ranks, with some number of batches from `least` to `most` - 1; and what it may send."""
+    """Return the result of the learner's training run on four ranks, with some number of batches from `least` to `most`
+    - 1, and what it may send."""
     from dataclasses import replace
 
     import torch
@@ -67,7 +70,7 @@ def _trained(function, text, draw, least, most):
 
 def price(message_s, entry_s, gathered_s):
     """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks, gradient_s, message_s)`,
-    `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`; the two get a right `message_s(n_bytes)`."""
+    and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The last two get a correct `message_s(n_bytes)`."""
     with check("price") as report:
         for name, function, asked in (("message", message_s, cases.messages), ("entry", entry_s, cases.entries),
                                       ("gathered", gathered_s, cases.gathers)):
@@ -90,7 +93,7 @@ def pack(pack_of, unpack):
         report.judge("small", [verdicts.say("large", got=got, count=count) for got, count in sizes if got > 4 * count + 8],
                      [max(got, 4 * count + 8) for got, count in sizes])
         with report.part("places"):
-            size = int(cases.generator(seed(), "size").integers(45_000, 60_000))  # a negative place is another one here
+            size = int(cases.generator(seed(), "size").integers(45_000, 60_000))  # a negative place is a different place here
             one = _packed(pack_of, unpack, size)
             report.judge("places", [verdicts.dense_problem(one["dense"], one["before"], one["count"])], _arrived(one["dense"]), rtol=1e-2)
 
@@ -114,7 +117,7 @@ def sparse(function):
 
 
 def _packed(pack_of, unpack, size):
-    """What came of numbers that were packed in one process and unpacked in another one: of two ranks, as it were."""
+    """Return what arrives of numbers that were packed in one process and unpacked in another one, as on two ranks."""
     before, count = cases.kept(seed(), size)
     dtype, shape, content, left = _apart(two_ranks.packed, pack_of, before, count)
     kind, dense = _apart(two_ranks.unpacked, unpack, dtype, shape, content, size)
@@ -124,7 +127,7 @@ def _packed(pack_of, unpack, size):
 
 
 def _arrived(dense, most=200):
-    """How many numbers are not 0, the first of them, and their places."""
+    """Return how many numbers are not 0, the places of the first of them, and these numbers."""
     places = np.flatnonzero(dense)
     return [len(places), places[:most], dense[places[:most]]]
 
@@ -142,7 +145,8 @@ def _apart(function, *args):
 
 
 def entry(function):
-    """Check `function(model, batches, comm)`: three runs on new data, on links of the seed; its time, by rungs."""
+    """Check `function(model, batches, comm)` in three runs on new data, on links that the seed draws, and judge its
+    time by rungs."""
     with check("entry") as report:
         if _blocked(report):
             return
@@ -163,7 +167,7 @@ def entry(function):
 
 
 def _blocked(report):
-    """Where no judge can be, nothing of this check is judged."""
+    """Return whether no judge can run here. If so, report all criteria of this check as blocked."""
     from manyhands.hackathon.open_judge import why_not
 
     for name, (points, text) in report.asked.items() if why_not() else ():

@@ -1,4 +1,5 @@
-"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack, links; with likely mistakes."""
+"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack and links, with likely
+mistakes."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +10,7 @@ HEAD_BYTES, RANKS = 64, 4
 
 @dataclass
 class Case:
-    """One question: its arguments, what is right, and {mistake: what it gives}."""
+    """One question, with its arguments, the right answer, and {mistake: the answer that it gives}."""
 
     told: str
     arguments: list
@@ -22,17 +23,17 @@ def generator(seed, name):
 
 
 def link(draw, apart=0.2):
-    """(rate_mbit, delay_ms), each at most the part `apart` away from that of the challenge."""
+    """Draw (rate_mbit, delay_ms), which differ from the challenge's by at most the fraction `apart`."""
     return tuple(round(draw.uniform(usual * (1 - apart), usual * (1 + apart)), 2) for usual in (10, 5))
 
 
 def message_s(n_bytes, rate_mbit, delay_ms):
-    """As the judge's network counts it."""
+    """Return the seconds of a message as the judge's network counts them."""
     return (n_bytes + HEAD_BYTES) / (rate_mbit * 1e6 / 8) + delay_ms / 1e3
 
 
 def all_reduce_s(n_bytes, ranks, one):
-    """Of the ring that the judge counts; `one` gives the seconds of a message."""
+    """Return the seconds of the ring that the judge counts. `one` returns the seconds of a message."""
     return in_rounds_s("ring", ranks, n_bytes, one)
 
 
@@ -43,7 +44,7 @@ def in_rounds_s(pattern, ranks, n_bytes, one):
 
 
 def baseline_s(rate_mbit, delay_ms, gradient_s=0.01, steps=150, sizes=(65536, 2048, 20480, 40)):
-    """What the challenge's baseline takes: four all-reduces a step."""
+    """Return the seconds of the challenge's baseline, which makes four all-reduces per step."""
     one = on(rate_mbit, delay_ms)
     return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one) for n in sizes))
 
@@ -66,7 +67,7 @@ def messages(seed):
 def entries(seed):
     draw, found = generator(seed, "entries"), []
     for ranks, every in ((4, 1), (4, int(draw.integers(3, 20))), (int(draw.integers(5, 9)), int(draw.integers(2, 5)))):
-        rest = int(draw.integers(1, every)) if every > 1 else 0  # gradients after the last time
+        rest = int(draw.integers(1, every)) if every > 1 else 0  # gradients after the last all-reduce
         steps = every * int(draw.integers(9, 30)) + rest
         tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
         rate, delay = link(draw)
@@ -103,7 +104,8 @@ def gathers(seed):
 
 
 def kept(seed, size):
-    """(numbers of which most are small, how many to send): no two of one magnitude, and the largest have either sign."""
+    """Draw (numbers of which most are small, how many to send). No two have the same magnitude, and the largest have
+    either sign."""
     draw = generator(seed, f"kept {size}")
     numbers = np.sort(np.exp(draw.normal(0, 1.5, size)))[::-1] * np.linspace(1.2, 1.0, size)
     return draw.permutation(numbers * draw.choice([-1, 1], size)).astype(np.float32), int(draw.integers(40, 80))

@@ -1,4 +1,4 @@
-"""An entry that stands in a cell of a notebook: its text, as a file would have it; and a judge that runs it."""
+"""An entry in a cell of a notebook: its text, as a file would have it, and a judge that runs it."""
 
 import ast
 import atexit
@@ -9,15 +9,15 @@ from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import WORDS
 from manyhands.checks.report import Stopped
 
-LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab; a cell of the grader has 180 s
-TARGET, OWN_TARGET = 0.8, 0.84  # of a grader; of the learner's own notebook
+LIMITS = {"processor_s": 20, "quiet_s": 100, "run_s": 150}  # of a run in a lab, because a cell of the grader has 180 s
+TARGET, OWN_TARGET = 0.8, 0.84  # of a grader, and of the learner's notebook
 SPREAD = 0.013  # of an entry's accuracy from data to data: one standard deviation, 460 seeds
 _judges = []
 
 
 def text_of(function):
-    """The cell in which the function was written, as the text of an entry, without what only shows something (calls at
-    the top level). Lines keep their numbers."""
+    """Return the cell in which the function was written, as the text of an entry, without what only shows something
+    (calls at the top level). Lines keep their numbers."""
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []
     try:
@@ -33,13 +33,13 @@ def text_of(function):
 
 
 def target():
-    """An entry's accuracy differs from data to data (`SPREAD`). So a learner's own check asks for three of these more
-    than a grader, who draws other data: what passes here hardly fails there."""
+    """Return the target. Since an entry's accuracy differs from data to data (`SPREAD`), a learner's own check asks for
+    three of these more than a grader, who draws different data, so that what passes here rarely fails there."""
     return TARGET if seed() else OWN_TARGET
 
 
 def judge():
-    """The judge of this kernel; its first use starts it."""
+    """Return the judge of this kernel, which the first call starts."""
     from manyhands.hackathon.open_judge import OpenJudge
 
     if _judges and _judges[0].process.poll() is not None:
@@ -51,7 +51,7 @@ def judge():
 
 
 def stopped(problem, function):
-    """What keeps an entry from a score, as the reason why a check cannot go on."""
+    """Return what keeps an entry from a score, as the reason why a check cannot go on."""
     if "NotImplementedError" in problem:
         return Stopped(WORDS["unwritten"].format(name=function.__name__))
     remark = ""
@@ -63,8 +63,8 @@ def stopped(problem, function):
 
 
 def try_out(function, runs=1):
-    """Run an entry on public seeds, and show what the judge sees of it, and what its ranks print; and say so where it
-    reaches the target with little room."""
+    """Run an entry on public seeds, and show what the judge sees of it and what its ranks print. Say so if it
+    reaches the target with little margin."""
     from manyhands.hackathon.challenge import SLOW_LINKS
     from manyhands.hackathon.judging import public_seeds
     from manyhands.hackathon.one_run import told

@@ -1,20 +1,21 @@
-"""One process with the batches of four ranks, as the judge hands them out: what a mended training must come to."""
+"""A single process with the batches of four ranks, as the judge distributes them, which gives the weights that a mended
+training loop must reach."""
 
 from itertools import product
 
-RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as the broken training says
+RATE, MOMENTUM, LONGEST = 0.1, 0.9, 2.0  # as in the broken training loop
 MISTAKES = ("sum", "add up", "clip first")
 
 
 def start(challenge, seed):
-    """The initial weights, a vector."""
+    """Return the initial weights, a vector."""
     from manyhands.hackathon.referee import Referee
 
     return Referee(challenge, seed).task.weights
 
 
 def one_process(challenge, seed, mistakes=()):
-    """The weights after all batches, a vector; `mistakes` are made as four ranks would make them."""
+    """Return the weights after all batches, a vector. `mistakes` are made as four ranks would make them."""
     import torch
 
     from manyhands.hackathon.referee import Referee
@@ -41,12 +42,12 @@ def one_process(challenge, seed, mistakes=()):
 
 
 def alike(challenge, seed):
-    """{mistakes: the weights that they give}, the fewest first; () is right."""
+    """Return {mistakes: the weights that they give}, the fewest mistakes first. () is right."""
     made = sorted(product((False, True), repeat=len(MISTAKES)), key=sum)
     sets = [tuple(name for name, there in zip(MISTAKES, flags) if there) for flags in made]
     return {one: one_process(challenge, seed, one) for one in sets}
 
 
 def _clipped(gradient):
-    """As `torch.nn.utils.clip_grad_norm_`."""
+    """Clip as `torch.nn.utils.clip_grad_norm_` does."""
     return gradient * min(1.0, LONGEST / (gradient.norm().item() + 1e-6))

@@ -1,4 +1,5 @@
-"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on ranks, and what it should do."""
+"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on ranks, and what it
+should do."""
 
 import numpy as np
 
@@ -12,14 +13,15 @@ LOOKS = ("sparse once", "sparse senders", "sparse sum", "sparse same places", "s
 
 
 def drawn(draw, count):
-    """{weights, gradients of each step and rank, count}; the ranks agree on some of the largest numbers, and differ in others."""
+    """Draw {weights, gradients of each step and rank, count}. The ranks agree on some of the largest numbers, and
+    differ in others."""
     common = draw.normal(size=(STEPS, 1, SIZE)) * (draw.uniform(size=SIZE) < 0.3) * 4
     return {"weights": draw.normal(size=SIZE).astype(np.float32), "gradients": (draw.normal(size=(STEPS, RANKS, SIZE)) + common).astype(np.float32), "count": count}
 
 
 def stepped(function, case):
-    """On a rank: the weights and what is kept after each step. What the learner's function raises ends the rank, because the
-    others would wait for it."""
+    """Return, on a rank, the weights and what is kept after each step. An exception of the learner's function ends the
+    rank, because the others would otherwise wait for it."""
     import torch
     import torch.distributed as dist
 
@@ -33,7 +35,7 @@ def stepped(function, case):
 
 
 def played(case, mistake=None):
-    """The weights after each step, and what each rank keeps, in one process."""
+    """Return the weights after each step, and what each rank keeps, computed in a single process."""
     weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
         kept += gradients
@@ -49,7 +51,7 @@ def played(case, mistake=None):
         total = sent.sum(0)
         if mistake == "sparse whole":
             total, kept = total + kept.sum(0), np.zeros_like(kept)
-        if mistake == "sparse once":  # of a place that was sent several times, the last value counts
+        if mistake == "sparse once":  # if a place was sent several times, only the last value counts
             total = np.zeros(SIZE)
             for one in sent:
                 total[one != 0] = one[one != 0]
@@ -70,7 +72,7 @@ def _rounded(values, mistake):
 
 
 def weights_problem(ranks, case):
-    """`ranks`: what each rank has found (see `stepped`)."""
+    """Judge the weights. `ranks`: what each rank has returned (see `stepped`)."""
     right = played(case)
     for step, (wanted, _) in enumerate(right):
         mine = [np.array(rank[step][0]) for rank in ranks]

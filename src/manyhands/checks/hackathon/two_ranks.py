@@ -1,11 +1,12 @@
-"""pack and unpack, each in its own process, as on two ranks: nothing but the message goes from one to the other."""
+"""pack and unpack, each in a separate process, as on two ranks, so that nothing but the message goes from one to the
+other."""
 
 from manyhands.checks.hackathon.words import MISTAKES
 from manyhands.checks.in_kernel import array, call
 
 
 def packed(pack_of, before, count):
-    """(error, the message's dtype, shape and bytes, what is left)."""
+    """Return (error, the message's dtype, shape and bytes, what is left)."""
     import torch
 
     left = torch.from_numpy(before.copy())
@@ -19,7 +20,7 @@ def packed(pack_of, before, count):
 
 
 def unpacked(unpack, dtype, shape, content, size):
-    """(error, the type of what unpack returns, its numbers)."""
+    """Return (error, the type of what unpack returns, its numbers)."""
     import torch
 
     message = torch.frombuffer(bytearray(content), dtype=getattr(torch, dtype)).view(shape)

@@ -1,4 +1,4 @@
-"""How the checks of unit 20 judge. Every `problem` is None, or the details of a FAIL line."""
+"""How the checks of unit 20 judge. Every `problem` is None or the details of a FAIL line."""
 
 import numpy as np
 
@@ -15,7 +15,8 @@ def say(name, **facts):
 
 
 def price_problems(asked, answers, other):
-    """That of each answer, or None. A mistake that explains half of the wrong answers or more is named, else `other`."""
+    """Return the problem of each answer, or None. A mistake that explains half of the wrong answers or more is named,
+    otherwise `other`."""
     names = likely([(one.right, one.wrong, got) for one, got in zip(asked, answers)], same=near)
     for case, got in zip(asked, answers):
         if near(got, case.right):
@@ -26,7 +27,7 @@ def price_problems(asked, answers, other):
 
 
 def weights_problem(got, right, looks, begun):
-    """Of the weights that the ranks ended with; `looks()`: {mistakes: weights}; `begun`: the initial ones."""
+    """Judge the weights that the ranks ended with. `looks()`: {mistakes: weights}; `begun`: the initial weights."""
     way = (right - begun).norm().item()
     if (got - right).norm().item() < 1e-3 * way:
         return None
@@ -42,7 +43,8 @@ def batches_problem(gradients, wanted):
 
 
 def lean_problem(one):
-    """Of the messages and bytes of a rank: those of one all-reduce of one tensor in each step, and some to begin with."""
+    """Judge the messages and bytes of a rank, which may be those that one all-reduce of one tensor in each step needs,
+    and some at the beginning."""
     if max(one.messages) > one.most_messages:
         return say("four tensors", got=max(one.messages), steps=one.steps)
     if max(one.messages) < 3 * one.steps:
@@ -51,7 +53,7 @@ def lean_problem(one):
 
 
 def dense_problem(dense, before, count):
-    """Of what unpack gave for `before`, of which the `count` largest were to be sent."""
+    """Judge what unpack returned for `before`, of which the `count` largest should have been sent."""
     places = np.argsort(-np.abs(before))[:count]
     wanted = np.zeros_like(before)
     wanted[places] = before[places]
@@ -71,7 +73,8 @@ def dense_problem(dense, before, count):
 
 
 def kept_problem(left, before, dense):
-    """Nothing is lost: what is left and what arrives are what was there, with what rounding has taken."""
+    """Judge that nothing is lost. What is left and what arrives must add up to `before`, including what rounding has
+    taken."""
     if np.allclose(left + dense, before, rtol=1e-6, atol=0):
         return None
     if np.allclose(left + dense, before, rtol=1e-2, atol=0):

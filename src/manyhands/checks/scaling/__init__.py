@@ -1,6 +1,8 @@
-"""Checks of unit 19, scaling to 1024: costs and a simulated step, all in the notebook's kernel, against the package's simulator and played events.
+"""Checks of unit 19, scaling to 1024. They compare costs and a simulated step, all in the notebook's kernel, with the
+package's simulator and played events.
 
-Machines, gradients, measured times and tables are drawn from the seed. No time is measured: a loop over the ranks is counted, not timed.
+Machines, gradients, measured times and tables are drawn from the seed. No time is measured, because a loop over the
+ranks is counted and not timed.
 """
 
 from functools import partial
@@ -36,7 +38,8 @@ def hierarchical(function):
 
 
 def step(function):
-    """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`; with 100,000 ranks the lines that run are counted."""
+    """Check `function(slow, ready_s, sizes, bucket_bytes, all_reduce)`. With 100,000 ranks, the lines that run are
+    counted."""
     from manyhands.simulate import fusion, training_step
 
     with check("step") as report:
@@ -70,7 +73,8 @@ def pipeline(function):
 
 
 def calibration(calibrate, predict_rest):
-    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s, calibrate)`, which gets a right one."""
+    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s, calibrate)`, which gets a
+    correct `calibrate`."""
     from manyhands.simulate import calibrate as fitted
 
     with check("calibration") as report, closed(fitted):

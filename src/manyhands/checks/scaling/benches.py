@@ -1,4 +1,5 @@
-"""What exercise 7 asks: benches with a virtual clock, what a long run on them has, and what likely ways to measure give."""
+"""What exercise 7 asks: benches with a virtual clock, the images per second of a long run on them, and what likely ways
+to measure give."""
 
 import numpy as np
 
@@ -7,7 +8,7 @@ from manyhands.checks.scaling.words import MISTAKES
 
 
 class BenchCase(Case):
-    """A `Case` whose bench is a new one for each function that measures it; `bench` is the latest."""
+    """A `Case` with a new bench for each function that measures it. `bench` is the latest one."""
 
     def arguments(self):
         from manyhands.simulate.virtual_device import Bench
@@ -17,7 +18,7 @@ class BenchCase(Case):
         return [self.bench, *others]
 
     def told_steps(self):
-        """In words, that the latest bench has made other steps than those that were asked for; "" if it has not."""
+        """Return a message if the latest bench has taken a different number of steps than asked for, or ""."""
         (_, steps, warmup, _), made = self._arguments, self.bench.made
         return "" if made == warmup + steps else MISTAKES["bench other steps"].format(made=made, warmup=warmup, steps=steps)
 
@@ -50,7 +51,7 @@ def _each(bench, steps, warmup, batch, mean=np.median, before=True, after=True):
     return bench.world * batch / mean(times)
 
 
-WRONG = {  # {mistake: how one measures then}
+WRONG = {  # {mistake: how it measures}
     "bench each step": lambda *args: _each(*args, mean=np.mean),
     "bench each step, under way": lambda *args: _each(*args, mean=np.mean, before=False),
     "bench median": lambda *args: _each(*args),
@@ -65,7 +66,7 @@ WRONG = {  # {mistake: how one measures then}
 
 
 def asked(seed, name, uneven):
-    """Two cases; the steps are all alike, or every few of them are slow."""
+    """Return two cases in which all steps are alike, or one in every few of them is slow."""
     draw, found = generator(seed, name), []
     for _ in range(2):
         slow_steps, world = int(draw.integers(3, 7)), int(2 ** draw.integers(1, 7))
@@ -75,7 +76,7 @@ def asked(seed, name, uneven):
             step_s[-1] *= draw.uniform(2, 4)
         warmup, steps, batch = slow_steps + int(draw.integers(0, 3)), often * int(draw.integers(2, 6)), int(draw.integers(16, 129))
         arguments = [(world, step_s, slow_steps), steps, warmup, batch]
-        case = BenchCase(f"{world} ranks, {warmup} steps of warm-up, then {steps}", arguments, 0.0, {}, "bench other")
+        case = BenchCase(f"{world} ranks, {warmup} steps of warm-up, then {steps} steps", arguments, 0.0, {}, "bench other")
         case.right = float(_together(*case.arguments()))
         case.wrong = {mistake: float(measured(*case.arguments())) for mistake, measured in WRONG.items()}
         found.append(case)

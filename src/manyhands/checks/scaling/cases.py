@@ -1,5 +1,5 @@
-"""What the checks of unit 19 ask, drawn from the seed: machines, steps, measured times, pipelines, tables. With each case its right
-answer, by the package or by events played one by one, and the answers of likely mistakes."""
+"""What the checks of unit 19 ask, drawn from the seed: machines, steps, measured times, pipelines and tables. Each case
+has its right answer, from the package or from events played one by one, and the answers that likely mistakes give."""
 
 from functools import partial
 
@@ -7,7 +7,8 @@ import numpy as np
 
 
 class Case:
-    """One question: its arguments, as new objects each time; the right answer; {mistake: the answer that it gives}."""
+    """One question, with its arguments (as new objects each time), the right answer, and {mistake: the answer that it
+    gives}."""
 
     def __init__(self, told, arguments, right, wrong, other):
         self.told, self._arguments, self.right, self.wrong, self.other = told, arguments, right, wrong, other
@@ -22,7 +23,7 @@ def generator(seed, name):
 
 
 def link(draw):
-    """(latency_s, bytes_per_s) of a network between nodes."""
+    """Draw (latency_s, bytes_per_s) of a network between nodes."""
     return float(10 ** draw.uniform(-5.3, -3.5)), float(10 ** draw.uniform(8.5, 10.5))
 
 
@@ -65,7 +66,7 @@ def clusters(seed):
                  "all ranks": in_node + way(nodes * g, of_a_link, *between), "flat": way(nodes * g, n, *between),
                  "one level": out, "not cut": 2 * (g - 1) * simulate.message_s(n, *inside) + out,
                  "times nodes": nodes * in_node + out}
-        found.append(Case(f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} a node",
+        found.append(Case(f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} per node",
                           [nodes, g, n, inside, between, links, way], float(right), wrong, "levels other"))
     return found
 
@@ -74,7 +75,8 @@ def clusters(seed):
 
 
 def _step_s(slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=np.array, parallel=False):
-    """The right one; `begin` picks when a bucket is ready, `together` changes the clocks before each all-reduce."""
+    """Return the seconds of a step. `begin` picks when a bucket is ready, and `together` changes the clocks before each
+    all-reduce."""
     from manyhands import simulate
 
     free, ends = np.zeros(len(slow)), []
@@ -86,7 +88,8 @@ def _step_s(slow, ready_s, sizes, bucket_bytes, all_reduce, begin=max, together=
 
 
 def _step_case(draw, p, count, way, spread, pace=1.0):
-    """`pace`: below 1 gradients are ready sooner, and buckets wait for the network; ranks that go on early come early again."""
+    """Draw a step. If `pace` is below 1, gradients are ready sooner and buckets wait for the network, so ranks that go
+    on early arrive early again."""
     from manyhands.simulate import clocks
 
     one = link(draw)
@@ -95,7 +98,7 @@ def _step_case(draw, p, count, way, spread, pace=1.0):
     whole_s = float(all_reduce(np.zeros(p), sum(sizes)).max())
     ready_s = (np.cumsum(draw.dirichlet(np.full(count, 2.0))) * whole_s * draw.uniform(0.7, 1.5) * pace).tolist()
     slow = 1 + spread * draw.exponential(size=p)
-    limit = sum(sizes[:count // int(draw.integers(3, 7))])  # the first bucket holds just that, and is full
+    limit = sum(sizes[:count // int(draw.integers(3, 7))])  # the first bucket holds exactly this much, and is full
     arguments = [slow, ready_s, sizes, limit, all_reduce]
     run = partial(_step_s, *arguments)
     wrong = {"first ready": run(begin=min), "in parallel": run(parallel=True), "mean": run(together=lambda t: np.full(p, t.mean())),
@@ -111,7 +114,7 @@ def _step_case(draw, p, count, way, spread, pace=1.0):
 
 
 def _all_reduce(call, one, clocks, n_bytes):
-    """The clocks of all ranks after an all-reduce of n_bytes."""
+    """Return the clocks of all ranks after an all-reduce of n_bytes."""
     return call(np.asarray(clocks, float), n_bytes, one)
 
 
@@ -134,7 +137,7 @@ def jitters(seed):
 
     draw, found = generator(seed, "jitter"), []
     for p in (1, 2, 16, int(draw.integers(100, 200)), 1024):
-        late = np.round(0.1 * draw.exponential(size=int(draw.integers(20, 60))), 2)  # a clock has ticks: times are equal
+        late = np.round(0.1 * draw.exponential(size=int(draw.integers(20, 60))), 2)  # a clock has ticks, so some times are equal
         times = (0.1 * 10 ** draw.uniform(0, 1) * (1 + late)).tolist()
         once = sorted(set(times))
         wrong = {"each once": slowest(p, 0, once) * float(np.mean(once)),
@@ -166,7 +169,7 @@ def pipelines(seed):
     draw, found = generator(seed, "pipelines"), []
     for stages, micro_batches in ((1, 3), (4, 1), (4, 8), (int(draw.integers(3, 7)), int(draw.integers(3, 12)))):
         forward, backward = (draw.uniform(0.01, 0.05, stages).tolist() for _ in "FB")
-        if np.argmax(forward) == np.argmax(backward):  # the dearest stage of one wave is not that of the other
+        if np.argmax(forward) == np.argmax(backward):  # the slowest stage must differ between the two waves
             backward = np.roll(backward, 1).tolist()
         seconds = {"F": forward, "B": backward}
         spans = pipeline.play(pipeline.gpipe(stages, micro_batches), lambda event, s=seconds: s[event.kind][event.stage])
@@ -185,7 +188,8 @@ def pipelines(seed):
 
 
 def _table(draw, least=0.3, most=2.0):
-    """(rows, batch, network_s): images a second that follow the model in the first two rows only, as real ones do."""
+    """Draw (rows, batch, network_s). The images per second follow the model in the first two rows only, as real ones
+    do."""
     from manyhands import simulate
 
     batch, base, one, n = int(draw.choice([32, 64, 256])), int(draw.choice([1, 4, 8])), link(draw), 1e8
@@ -199,7 +203,7 @@ def _table(draw, least=0.3, most=2.0):
 
 
 def _network_s(ring_s, n_bytes, one, ranks):
-    """Seconds of the gradients' all-reduce on so many ranks, by published numbers."""
+    """Return the seconds of the gradients' all-reduce on this many ranks, according to published numbers."""
     return float(ring_s(ranks, n_bytes, *one))
 
 
@@ -211,7 +215,7 @@ def _line(rows, batch, network_s, per_rank=True):
 
 def tables(seed):
     draw, found = generator(seed, "tables"), []
-    for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):  # noise of the rows may give one below 0
+    for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):  # noise of the rows may give a factor below 0
         rows, batch, network_s, compute_s, factor = _table(draw, *factors)
         first = _line(rows[:2], batch, network_s)
         wrong = {"all rows": _line(rows, batch, network_s), "ends": _line([rows[0], rows[-1]], batch, network_s),
@@ -224,7 +228,7 @@ def tables(seed):
 
 
 def calibrated(rows, batch, network_s):
-    """(compute_s, factor) from the first two rows: what `predict_rest` is handed."""
+    """Return (compute_s, factor) from the first two rows, which `predict_rest` is given."""
     return tuple(_line(rows[:2], batch, network_s))
 
 

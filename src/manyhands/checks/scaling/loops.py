@@ -1,4 +1,4 @@
-"""How many lines of Python a call runs: a loop over 100,000 ranks shows, on a machine of any speed."""
+"""How many lines of Python a call runs, which reveals a loop over 100,000 ranks on a machine of any speed."""
 
 import builtins
 import functools
@@ -14,12 +14,12 @@ from manyhands.checks.scaling.words import MISTAKES
 
 
 class _TooMany(BaseException):
-    """More lines have run than are allowed; no answer's `except Exception` catches it."""
+    """More lines have run than are allowed. No answer's `except Exception` catches this exception."""
 
 
 def within(most, function, *args):
-    """What function(*args) returns; `Stopped` if it raises, or runs more than `most` lines and calls of Python. A loop that C code runs, as
-    `map` does, counts as the loop that it is."""
+    """Return what function(*args) returns. Raise `Stopped` if it raises, or if it runs more than `most` lines and calls
+    of Python. A loop that C code runs, as `map` does, counts like a loop in Python."""
     ran, before = 0, sys.gettrace()
 
     def heard(frame, event, _):
@@ -72,7 +72,7 @@ def _frompyfunc(function, *_, **__):
 
 
 def _vectorize(function=None, *_, **__):
-    return _frompyfunc(function) if function else _vectorize  # without a function: a decorator with options
+    return _frompyfunc(function) if function else _vectorize  # without a function, it is a decorator with options
 
 
 PLACES = ((builtins, "map", _map), (builtins, "filter", _filter), (itertools, "starmap", _starmap), (functools, "reduce", _reduce),
@@ -81,8 +81,9 @@ PLACES = ((builtins, "map", _map), (builtins, "filter", _filter), (itertools, "s
 
 @contextmanager
 def _loops_in_python(names):
-    """While the block runs, what calls a function once for each item is written in Python, so that its lines are heard: in its module, and by
-    the names that the learner's cells have. Of the builtins only these names change, since all threads share that module."""
+    """While the block runs, replace whatever calls a function once for each item by Python code, so that its lines are
+    counted, both in its module and under the names that the learner's cells use. Of the builtins, only these names
+    change, because all threads share that module."""
     kept = []
     try:
         for module, name, replacement in PLACES:

@@ -1,6 +1,6 @@
-"""How the checks of unit 19 judge: which mistake a wrong answer looks like.
+"""How the checks of unit 19 judge which mistake a wrong answer looks like.
 
-Every `problem` is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+Every `problem` is None or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def near(got, expected):
 
 
 def numbers(answer, count):
-    """So many floats; not numbers where the answer is no sequence. `Stopped` where it has another length."""
+    """Return `count` floats, which are NaN if the answer is not a sequence. Raise `Stopped` if its length differs."""
     try:
         found = [number(one) for one in answer]
     except TypeError:
@@ -28,12 +28,12 @@ def numbers(answer, count):
 
 
 def problem(case, got):
-    """That of one answer to a `cases.Case`."""
+    """Return the problem of one answer to a `cases.Case`."""
     return next(problems([case], [got]))
 
 
 def problems(asked, answers):
-    """That of each answer, or None."""
+    """Return the problem of each answer, or None."""
     names = likely([(case.right, case.wrong, got) for case, got in zip(asked, answers)], same=near)
     for case, got in zip(asked, answers):
         if near(got, case.right):
