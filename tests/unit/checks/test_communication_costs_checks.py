@@ -5,58 +5,94 @@ import pytest
 
 from manyhands import simulate
 from manyhands.checks import communication_costs
-from manyhands.checks.communication_costs import cases, verdicts
+from manyhands.checks.communication_costs import cases, fits, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
-from manyhands.simulate import bootstrap, fit, interval
+from manyhands.simulate import bootstrap, interval
 
 SEEDS = [0, 1, 4711, 1234, 2**40 + 7]
 
 
+def line(n, t, weights=None):
+    """(latency_s, bytes_per_s) and the sum of squared relative errors."""
+    beta, alpha = np.polyfit(n, t, 1, w=weights)
+    return (alpha, 1 / beta), np.sum(((alpha + beta * n) / t - 1) ** 2)
+
+
+def two_lines(measured, middle=np.median):
+    """The lines below and from the change on, where two weighted lines fit best."""
+    n, t = np.array(measured.n_bytes, float), np.array([middle(one) for one in measured.times_s])
+    pairs = [(line(n[:cut], t[:cut], 1 / t[:cut]), line(n[cut:], t[cut:], 1 / t[cut:])) for cut in range(4, len(n) - 3)]
+    (small, _), (large, _) = min(pairs, key=lambda pair: pair[0][1] + pair[1][1])
+    return small, large
+
+
 @pytest.mark.parametrize("seed", [*range(20), *SEEDS])
 def test_right_fits_pass_under_every_seed(seed):
-    for true, n_bytes, times_s in cases.measurements(seed):
-        for estimate in (np.median, min, lambda one: np.quantile(one, 0.3)):
-            got = fit(n_bytes, [estimate(one) for one in times_s])
-            assert [verdicts.fit_problem(k, true, n_bytes, times_s, got) for k in (0, 1)] == [None, None]
+    for measured in cases.measurements(seed):
+        for middle in (np.median, lambda one: np.quantile(one, 0.3)):
+            got = two_lines(measured, middle)[1]
+            assert [fits.fit_problem(k, measured, got) for k in (0, 1)] == [None, None]
 
 
-def wrong_fits(n_bytes, times_s):
-    n, t = np.array(n_bytes, float), np.array([np.median(one) for one in times_s])
-    right, (slope, start) = fit(n_bytes, times_s), np.polyfit(n, t, 1)
-    return {"disturbed": fit(n_bytes, [np.mean(one) for one in times_s]), "largest decide": (start, 1 / slope), "smallest message": (t[0], right[1]),
-            "latency left in": (right[0], n[-1] / t[-1]), "beta": (right[0], 1 / right[1]), "no pair": (verdicts.NAN, verdicts.NAN)}
+def wrong_fits(measured):
+    n, t = np.array(measured.n_bytes, float), np.array([np.median(one) for one in measured.times_s])
+    (small, right), cut, half = two_lines(measured), measured.cut, len(n) // 2
+    return {"disturbed": two_lines(measured, np.mean)[1], "largest decide": line(n[cut:], t[cut:])[0], "smallest message": (t[cut], right[1]),
+            "latency left in": (right[0], n[-1] / t[-1]), "beta": (right[0], 1 / right[1]), "no pair": (verdicts.NAN, verdicts.NAN),
+            "exchanged": right[::-1], "one line": line(n, t, 1 / t)[0], "small protocol": small, "sizes of both": line(n[half:], t[half:], 1 / t[half:])[0],
+            "too few sizes": line(n[-4:], t[-4:], 1 / t[-4:])[0], "other latency": (0.7 * right[0], right[1]), "other bandwidth": (right[0], 1.3 * right[1])}
 
 
 @pytest.mark.parametrize("seed", [*range(8), *SEEDS])
-@pytest.mark.parametrize("mistake", wrong_fits([1, 2, 9], [[1, 1], [2, 2], [9, 9]]))
+@pytest.mark.parametrize("mistake", wrong_fits(cases.measurements(0)[0]))
 def test_wrong_fits_fail_under_every_seed_and_are_named(mistake, seed):
     problems = []
-    for true, n_bytes, times_s in cases.measurements(seed):
-        got = wrong_fits(n_bytes, times_s)[mistake]
-        problems += [verdicts.fit_problem(k, true, n_bytes, times_s, got) for k in (0, 1)]
+    for measured in cases.measurements(seed):
+        got = wrong_fits(measured)[mistake]
+        problems += [fits.fit_problem(k, measured, got) for k in (0, 1)]
     said = [problem["mistake"] for problem in problems if problem]
-    start = MISTAKES[mistake].split("{")[0][:30]
+    start = MISTAKES[mistake].split("{")[0][:40]
     assert said and any(text.startswith(start) for text in said)
 
 
 def test_exchanged_numbers_are_told():
-    true, n_bytes, times_s = cases.measurements(3)[1]
-    assert verdicts.fit_problem(0, true, n_bytes, times_s, (true[1], true[0]))["mistake"] == MISTAKES["exchanged"]
+    measured = cases.measurements(3)[1]
+    assert fits.fit_problem(0, measured, measured.large[::-1])["mistake"] == MISTAKES["exchanged"]
 
 
 def test_a_bandwidth_that_is_far_off_is_not_laid_on_disturbed_times():
-    true, n_bytes, times_s = cases.measurements(3)[1]
-    assert verdicts.fit_problem(1, true, n_bytes, times_s, (true[0], 1.3))["mistake"] == MISTAKES["other bandwidth"]
+    measured = cases.measurements(3)[1]
+    assert fits.fit_problem(1, measured, (measured.large.latency_s, 1.3))["mistake"] == MISTAKES["other bandwidth"]
+
+
+def test_a_number_that_cannot_be_divided_by_gets_a_verdict():
+    for measured in cases.measurements(3):
+        assert all(fits.fit_problem(k, measured, got) for got in ((0.0, 0.0), (-1.0, -1.0), (float("inf"), float("inf"))) for k in (0, 1))
+
+
+@pytest.mark.parametrize("seeds", [range(500), SEEDS])
+def test_each_protocol_sends_four_sizes_and_no_count_of_sizes_is_good_for_all(seeds):
+    cuts = {}
+    for seed in seeds:
+        for kind, (large, small, cut, n_bytes, times_s) in enumerate(cases.measurements(seed)):
+            assert 4 <= cut <= len(n_bytes) - 4 and len(n_bytes) == len(times_s)
+            assert all(1.7 < later / one < 2.4 for one, later in zip(n_bytes, n_bytes[1:]))
+            assert large.latency_s > 2.9 * small.latency_s and large.bytes_per_s > 1.9 * small.bytes_per_s
+            cuts.setdefault(kind, set()).add((cut, len(n_bytes)))
+    assert all(len(of_kind) > 1 for of_kind in cuts.values())
+    assert not set.intersection(*({count - cut for cut, count in of_kind} for of_kind in cuts.values()))
 
 
 def test_measurements_are_disturbed_but_their_median_is_true():
-    far, late = [], []
+    far, late, first = [], [], []
     for seed in range(10):
-        for true, n_bytes, times_s in cases.measurements(seed):
-            model = [true.latency_s + n / true.bytes_per_s for n in n_bytes]
+        for large, small, cut, n_bytes, times_s in cases.measurements(seed):
+            model = [simulate.message_s(n, *(small if k < cut else large)) for k, n in enumerate(n_bytes)]
             far += [np.median(one) / right - 1 for one, right in zip(times_s, model)]
             late += [np.mean(np.array(one) > 1.5 * right) for one, right in zip(times_s, model)]
-    assert abs(np.mean(far)) < 0.01 and 0.1 < np.mean(late) < 0.2
+            first += [one[0] / right for one, right in zip(times_s, model)]
+            assert [len(one) for one in times_s] == [max(25, 41 - 2 * k) for k in range(len(n_bytes))], "the counts do not show the change"
+    assert abs(np.mean(far)) < 0.01 and 0.1 < np.mean(late) < 0.2 and min(first) >= 2
     assert cases.measurements(1) != cases.measurements(2)
 
 

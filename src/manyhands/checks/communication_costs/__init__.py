@@ -10,7 +10,7 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.communication_costs import cases, verdicts
+from manyhands.checks.communication_costs import cases, fits, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.checks.in_kernel import ask, ask_kept, number
 from manyhands.checks.on_ranks import RankReport
@@ -33,18 +33,18 @@ def ping_pong(cluster, function):
 
 
 def fit(function):
-    """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) on five hidden measurements."""
+    """Check `function(n_bytes, times_s)` -> (latency_s, bytes_per_s) of the protocol for large messages on five hidden measurements."""
     from manyhands import simulate
 
     with check("fit") as report:
         found = []
-        for true, n_bytes, times_s in cases.measurements(seed()):
+        for measured in cases.measurements(seed()):
             with closed(simulate.fit):
-                answer = ask_kept(function, n_bytes, times_s)
-            found.append((true, n_bytes, times_s, verdicts.pair(answer)))
+                answer = ask_kept(function, measured.n_bytes, measured.times_s)
+            found.append((measured, verdicts.pair(answer)))
         for index, name in enumerate(report.asked):
-            problems = (verdicts.fit_problem(index, *one) for one in found)
-            report.judge(name, problems, [got[index] for *_, got in found], rtol=verdicts.FIT * 1.3)
+            problems = (fits.fit_problem(index, *one) for one in found)
+            report.judge(name, problems, [got[index] for _, got in found], rtol=fits.FIT * 1.3)
 
 
 def interval(function):

@@ -16,6 +16,7 @@ KINDS = (  # lowest and highest latency in s, lowest and highest bytes per secon
     ((3e-6, 9e-6), (3.5e10, 4.8e10)),  # InfiniBand, 400 Gbit/s
     ((5e-3, 2e-2), (1e7, 5e7)),  # two cities
 )
+RANGES = ((2**-8, 2**16), (2**-7, 2**2), (2**-14, 2**3), (2**-7, 2**12), (2**-7, 2**8))  # of sizes, for each kind, in units of alpha B
 NOISE, LATE = 0.025, 0.15  # of one time; and how many of the times are disturbed
 
 
@@ -30,40 +31,51 @@ def link(draw, kind):
     return simulate.Link(float(np.exp(draw.uniform(np.log(low_s), np.log(high_s)))), float(np.exp(draw.uniform(np.log(slow), np.log(fast)))))
 
 
-def sizes(draw, true, smallest=2**-8, largest=2**14):
-    """Return sizes of messages, each four times the one before, from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
-    half = true.latency_s * true.bytes_per_s * draw.uniform(0.7, 1.4)
-    count = int(np.log2(largest / smallest) // 2) + 1
-    return [max(1, round(half * smallest * 4**k)) for k in range(count)]
+def sizes(draw, true, smallest=2**-8, largest=2**14, step=4):
+    """Return sizes of messages, each `step` times the one before, from `smallest` to `largest` times the size at which latency and bandwidth cost the same."""
+    some = half(true) * draw.uniform(0.7, 1.4)
+    count = int(np.log2(largest / smallest) // np.log2(step)) + 1
+    return [max(1, round(some * smallest * step**k)) for k in range(count)]
 
 
 def times(draw, true, n_bytes, repeats):
     """Return a list of times for each size, `repeats` of the smallest and fewer and fewer of the larger ones."""
-
     from manyhands import simulate
 
+    return _measured(draw, [simulate.message_s(size, *true) for size in n_bytes], repeats, fewest=9)
+
+
+def _measured(draw, right_s, repeats, fewest):
+    """Return a list of measured times for each of the true times `right_s`."""
     found = []
-    for k, size in enumerate(n_bytes):
-        count = max(9, repeats - 2 * k)
+    for k, one_s in enumerate(right_s):
+        count = max(fewest, repeats - 2 * k)
         noise = NOISE * draw.normal(size=count)
         late = (noise > 0) & (draw.random(count) < 2 * LATE)
         factor = np.exp(noise) * np.where(late, draw.uniform(2, 20, count), 1)
-        found.append((simulate.message_s(size, *true) * factor).tolist())
+        found.append((one_s * factor).tolist())
     return found
 
 
+# The times of a link with two protocols. `cut` is the number of sizes that the protocol `small` sends; `large` is the one to find.
+Measured = namedtuple("Measured", "large small cut n_bytes times_s")
+
+
 def measurements(seed):
-    """Return [(true link, sizes, times)] for one link of each kind, over wide ranges and narrow ones."""
+    """Return one `Measured` for a link of each kind, over wide ranges and narrow ones, with at least four sizes for each of the two protocols."""
     from manyhands import simulate
 
     draw, found = generator(seed, "fit"), []
-    for kind, (smallest, largest) in enumerate(((2**-6, 2**16), (2**-8, 2**10), (2**-2, 2**6), (2**-6, 2**12), (2**-8, 2**2))):
-        true = link(draw, kind)
-        n_bytes = sizes(draw, true, smallest, largest)
-        times_s = times(draw, true, n_bytes, 41)
-        for size, one in zip(n_bytes, times_s):  # the first time of each is disturbed, as it often is, and says nothing
-            one[0] = float(simulate.message_s(size, *true) * draw.uniform(2, 20))
-        found.append((true, n_bytes, times_s))
+    for kind, (smallest, largest) in enumerate(RANGES):
+        large = link(draw, kind)
+        n_bytes = sizes(draw, large, smallest, largest, step=2)
+        small = simulate.Link(large.latency_s / draw.uniform(3, 6), large.bytes_per_s / draw.uniform(2, 4))
+        cut = int(np.searchsorted(n_bytes, draw.uniform(0.15, 0.35) * half(large)))
+        right_s = [simulate.message_s(size, *(small if k < cut else large)) for k, size in enumerate(n_bytes)]
+        times_s = _measured(draw, right_s, 41, fewest=25)
+        for one_s, one in zip(right_s, times_s):  # the first time of each is disturbed, as it often is, and says nothing
+            one[0] = float(one_s * draw.uniform(2, 20))
+        found.append(Measured(large, small, cut, n_bytes, times_s))
     return found
 
 

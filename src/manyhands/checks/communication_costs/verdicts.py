@@ -11,8 +11,6 @@ from manyhands.checks.communication_costs import cases
 from manyhands.checks.communication_costs.words import MISTAKES
 from manyhands.checks.in_kernel import NAN, number
 
-FIT = 0.10  # latency and bandwidth, relative
-FAR = 10  # a few disturbed times make a mean several times too large, so what is further off has a different cause
 BANDS, HELD = 16, 7  # measurements of one link, and in how many at least each of the two bands holds the truth; right bands fail once in 10,000 times
 WIDTH = (0.8, 1.3)  # of our own width
 PIECES = 0.03  # the time with the chosen number of pieces may be longer than the best by this part, because a rounded number is 2 % off at most
@@ -90,34 +88,7 @@ def times_problem(case):
     return say(name, **numbers, repeats=case["repeats"])
 
 
-# ------------------------------------------------------------------ the fit
-
-def fit_problem(index, true, n_bytes, times_s, got):
-    """Return the problem with a fit, where `index` is 0 for the latency and 1 for the bandwidth."""
-    value, right, n_bytes = got[index], true[index], np.array(n_bytes, float)
-    if abs(value / right - 1) <= FIT:
-        return None
-    numbers, medians = {"expected": right, "got": value}, np.array([np.median(one) for one in times_s])
-    if not np.isfinite(value):
-        return say("no pair", **numbers)
-    if near(got[1 - index], right, FIT):
-        return say("exchanged", **numbers)
-    if index and near(1 / value, right, FIT):
-        return say("beta", **numbers)
-    if not index and near(value, medians[0], 0.05):
-        return say("smallest message", **numbers, smallest=f"{n_bytes[0]:.0f}")
-    if index and near(value, n_bytes[-1] / medians[-1], 0.05):
-        return say("latency left in", **numbers)
-    slope, start = np.polyfit(n_bytes, medians, 1)
-    if not index and (near(value, start, 0.2) or value <= 0):
-        return say("largest decide", **numbers, largest=f"{n_bytes[-1] / 1e6:.3g}")
-    slower = right / value if index else value / right
-    if 1 < slower < FAR and not near(value, (start, 1 / slope)[index], 0.02):
-        return say("disturbed", **numbers)
-    return say(("other latency", "other bandwidth")[index], **numbers)
-
-
-# ------------------------------------------------------------------ its bands
+# ------------------------------------------------------------------ the bands of a fit
 
 def held(true, got):
     """Return how often the latency's band and the bandwidth's band hold the truth, where `got` is [measurements, 2, (low, high)]."""

@@ -7,8 +7,8 @@ CRITERIA = {  # {check: {criterion: (points, what it asks for)}}
         "times": (2, "rank 0 returns half of each round trip, and leaves out the warm-up"),
     },
     "fit": {
-        "latency": (1, "the latency of five hidden links is right to 10 %"),
-        "bandwidth": (1, "the bandwidth of the same links is right to 10 %"),
+        "latency": (1, "the latency of the protocol for large messages is right to 10 % on five hidden links"),
+        "bandwidth": (1, "the bandwidth of this protocol is right to 10 % on the same links"),
     },
     "interval": {
         "covers": (1, "each of the two bands holds the truth in at least 7 of 16 hidden measurements (about 14 are "
@@ -67,18 +67,28 @@ MISTAKES = {
     "no pair": "Return two numbers, (latency_s, bytes_per_s).",
     "exchanged": "Latency and bandwidth are exchanged, so return (latency_s, bytes_per_s).",
     "beta": "These are seconds per byte, beta. Return the reciprocal instead, which is bytes per second.",
-    "disturbed": "This is too slow, perhaps because a few disturbed times drag the mean along. Use a value that they "
-                 "do not move, such as the median of each size.",
+    "disturbed": "This is wrong, perhaps because a few disturbed times drag the mean along. Use a value that they do "
+                 "not move, such as the median of each size.",
     "largest decide": "The largest errors decide, because without weights a deviation of 1 % at {largest} MB counts "
                       "more than all small messages together, and the latency is what is left over. Fit relative "
                       "errors instead, that is, divide each equation by its time.",
-    "smallest message": "This is the time of the smallest message. However, {smallest} bytes are not nothing on this "
-                        "link, so fit the line, and take what is left at 0 bytes.",
+    "one line": "This is the line through all sizes, which mixes two protocols. Find the size at which the protocol "
+                "changes, and fit only this size and the larger ones.",
+    "sizes of both": "This line also goes through sizes that the protocol for small messages has sent. Which size must "
+                     "be the first of the line, so that a line below it and a line from it on fit best together?",
+    "too few sizes": "This line leaves out sizes that the protocol for large messages has sent, and the largest sizes "
+                     "alone show little of the latency. Fit all sizes from the change on, and search for the change "
+                     "with the relative errors of both lines.",
+    "small protocol": "These are the numbers of the protocol for small messages. Return the line of the larger sizes, "
+                      "because a bucket of gradients is a large message.",
+    "smallest message": "This is the time of the smallest message of the protocol. However, {smallest} bytes are not "
+                        "nothing on this link, so fit the line, and take what is left at 0 bytes.",
     "latency left in": "This is the size of the largest message divided by its time. Since the latency is a part of "
                        "that time, subtract it, or fit the line.",
     "other latency": "The latency is wrong. What does the line say at 0 bytes if the median of each size counts "
-                     "equally?",
-    "other bandwidth": "The bandwidth is wrong, because it is 1 / the slope of the line, in bytes per second.",
+                     "equally? Perhaps it goes through too few sizes, or also through some of the other protocol.",
+    "other bandwidth": "The bandwidth is wrong, because it is 1 / the slope of the line, in bytes per second. Perhaps "
+                       "the line goes through too few sizes, or also through some of the other protocol.",
     # interval
     "no two pairs": "Return two pairs, ((lowest, highest) latency_s, (lowest, highest) bytes_per_s).",
     "turned": "The pairs are transposed, so return (lowest, highest) of the latency and (lowest, highest) of the "
@@ -172,13 +182,14 @@ HINTS = {
         "times.",
     ),
     "05-fit": (
-        "First choose one number for each size that a few disturbed times do not move. Then choose a straight line, "
-        "but not the one with the smallest errors in seconds, because an error of 1 % should count the same for a "
-        "small message as for a large one. By what must each equation be divided?",
-        "Let t be the median of each size. You look for alpha and beta with alpha + n beta = t, as nearly as possible. "
-        "Divide each equation by its t, which gives alpha / t + beta n / t = 1. np.linalg.lstsq(np.stack([1 / t, n / "
-        "t], axis=1), np.ones(len(t)), rcond=None)[0] gives both. np.polyfit(n, t, 1, w=1 / t) does the same, but beta "
-        "is first. The bandwidth is 1 / beta.",
+        "First choose one number for each size that a few disturbed times do not move. Then suppose that you knew the "
+        "first size of the protocol for large messages. You would fit one line to the smaller sizes and one to the "
+        "rest, with weights 1/t as in the tutorial. How can you tell from the errors of both lines whether you have "
+        "supposed the right size? An error of 1 % should count the same for a small message as for a large one.",
+        "Let n be the sizes and t the median of each, both as arrays. Write line(n, t), which calls np.polyfit(n, t, "
+        "1, w=1 / t) for beta and alpha, and also returns the sum of ((alpha + n beta) / t - 1)**2. For each cut from "
+        "4 to len(n) - 4, add the sums of line(n[:cut], t[:cut]) and line(n[cut:], t[cut:]). Take the cut with the "
+        "smallest total, and return alpha and 1 / beta of its second line.",
     ),
     "05-interval": (
         "Do many times what you would otherwise do once. Draw times for each size, with replacement, as many as there "
