@@ -117,9 +117,12 @@ def environment(ordinary):
 
 
 def read_only_places():
-    """The folders of the Python environment: its prefixes and this package, without what lies beside it in a clone."""
+    """The folders of the Python environment: its prefixes, the packages of a site that it shows (docs/SETUP.md) and this
+    package, without what lies beside it in a clone."""
     package = Path(__file__).resolve().parents[2]
     wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], package}
+    shown = {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
+    wanted |= {place for place in shown if place.is_dir() and not wanted & {place, *place.parents}}
     return sorted(str(place) for place in wanted if place != Path("/usr") and Path("/usr") not in place.parents)
 
 
