@@ -8,7 +8,7 @@
 # * handle uneven shards, tied weights and frozen weights.
 # * explain to how many digits "the same weights" can hold, and why.
 # * name two kinds of layers that break this equality.
-# * predict how many bytes a step sends, and decide when data parallelism is worth this cost.
+# * predict how many bytes a step sends, and decide when that is worth it.
 #
 # **Before:** you can train a model in PyTorch. **Minutes:** 40 · **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
 # the end.
@@ -43,8 +43,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# A rank has a number in the world, `dist.get_rank()`. If only some ranks work together, as a *group*, each of them also has a number in that group,
-# `dist.get_rank(group)`, which counts from 0, too. Here, the group is the world, which is not always so in the lab.
+# A rank has a number in the world, `dist.get_rank()`. If only some ranks form a *group*, each also has a number in it, `dist.get_rank(group)`, which counts
+# from 0. Here, the group is the world, which is not always so in the lab.
 #
 # ## An objective is a sum
 #
@@ -133,8 +133,8 @@ print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.
 # %% [markdown]
 # ## By hand
 #
-# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum over its own rows, divided by 250. The gradients of the four
-# ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, the sum over its own rows divided by 250. The gradients of the four ranks then
+# add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -310,7 +310,7 @@ def ends():
 settle("01-uneven", ends)
 
 # %% [markdown]
-# This table grows from unit to unit. The next cells draw the curves.
+# This table grows from unit to unit.
 
 # %%
 from manyhands.plots.curves import WORDS, coinciding, gap
@@ -511,7 +511,7 @@ print("drawn for all 8 rows, and cut:                      ",
 # %% [markdown]
 # With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only
 # **after** the model has been built, because its first weights must be equal on all ranks. The training run is then as good as one in a single process, but not
-# equal to it, just as two single-process runs with different seeds are not equal. To test for equality, turn dropout off, or draw for all rows.
+# equal to it, just as two single-process runs with different seeds differ. To test for equality, turn dropout off, or draw for all rows.
 #
 # The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator
 # plus the worker's number. If all ranks have the same seed, worker 0 of each rank therefore augments its images in the same way.
@@ -522,7 +522,7 @@ print("drawn for all 8 rows, and cut:                      ",
 #
 # A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks. Each rank sends $2 (p - 1) / p$ times its gradients, which is 1.5 times on
 # four ranks and nearly twice on many (unit 04 explains how). This depends on the size of the model, and not on the number of rows. The ledger sees which
-# tensors are all-reduced and counts a ring for each, but it does not look into the library. So what it shows is that each gradient is sent once.
+# tensors are all-reduced and counts a ring for each, but it does not look into the library. So it shows that each gradient is sent once.
 
 # %%
 # %%px
@@ -538,7 +538,7 @@ if rank == 0:
           f"formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
-# Now we time a step of this small network on your machine.
+# Now we time a step of this network on your machine.
 
 # %% tags=["measured"]
 # %%px
@@ -571,8 +571,8 @@ if rank == 0:
 
 # %% [markdown]
 # **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Therefore, sharing begins to
-# pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending while
-# the backward pass is still running costs less, as unit 06 shows.)
+# pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending during
+# the backward pass costs less, as unit 06 shows.)
 
 # %% [markdown]
 # > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. So call

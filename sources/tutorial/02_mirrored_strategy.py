@@ -141,7 +141,7 @@ for copy in strategy.experimental_local_results(weight):
 
 # %% [markdown]
 # One `assign_add` changed all copies. On real GPUs only the list `devices` differs. Without a list, `MirroredStrategy()` takes every GPU that
-# TensorFlow sees, and you can restrict these with `tf.config.set_visible_devices`.
+# TensorFlow sees, unless `tf.config.set_visible_devices` restricts them.
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -683,7 +683,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #
 # The sum over the replicas is an **all-reduce**. `MirroredStrategy` performs it with TensorFlow's `CollectiveAllReduce`, which uses NCCL between
 # physical GPUs and TensorFlow's own ring between CPUs or logical GPUs. You build such a ring in unit 04. `ReductionToOneDevice` instead sums on one
-# device and copies the result back. This notebook uses it for strategies of several sizes.
+# device and copies the result back.
 #
 # * **`TPUStrategy`** is the counterpart for TPUs, with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU cores,
 #   and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`). (We do not run it here because it needs a
@@ -724,12 +724,12 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # %% [markdown]
 # ## What you can do now
 #
-# 1. *Placement by hand:* You place operations `with tf.device(name)`. Training also needs copies of the weights, the sum of the gradients, and the
-#    same update on every copy.
-# 2. *Mirrored variables:* You create them in `strategy.scope()`, and `experimental_local_results(variable)` shows every copy.
-# 3. *Scaling:* You divide the sum of the examples' losses by the global batch, so that the number of replicas drops out, up to rounding.
-# 4. *Uneven batches:* Sum the values, count them, and divide once. `fit` averages the replicas' means, so its last batch is a little off.
-# 5. *Silent mistakes:* The table above lists them, with their remedies.
+# 1. *Placement by hand:* `with tf.device(name)` places operations. Training also needs copies of the weights, the sum of the gradients, and the same
+#    update on every copy.
+# 2. *Mirrored variables:* Create them in `strategy.scope()`, and `experimental_local_results(variable)` shows every copy.
+# 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that the number of replicas drops out, up to rounding.
+# 4. *Uneven batches:* Sum, count, and divide once. `fit` averages the replicas' means, so its last batch is a little off.
+# 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07
 # (on several machines) and unit 17 (large batches).
