@@ -127,7 +127,7 @@ check.diagnose(cluster, diagnose)
 # %% [markdown]
 # ## 3. Repair the exchange
 #
-# Each rank of a ring gives its value to the next rank, and gets the value of the previous rank. You have just seen that this fails if every rank receives
+# Each rank in a ring gives its value to the next rank, and gets the value of the previous rank. You have just seen that this fails if every rank receives
 # first. (It is no better if every rank sends first, because a large message leaves only when the other side takes it, and `gloo` treats small messages in the
 # same way.) Repair the order of the calls.
 #

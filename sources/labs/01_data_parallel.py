@@ -6,7 +6,7 @@
 # * split a batch of any size into one shard for each rank.
 # * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks.
 # * write each rank's share of an objective so that the shares add up to it, with losses as a mean over all rows, and weight decay counted once.
-# * take a step on several ranks that ends with the weights that a single process computes.
+# * take a step on several ranks, and end with the same weights as a single process.
 #
 # **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #

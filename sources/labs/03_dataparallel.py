@@ -4,12 +4,12 @@
 # You write the four parts of `nn.DataParallel`, and put them together. At the end you can
 #
 # * split nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
-# * make replicas whose gradients arrive in the one original, with tied and frozen weights and buffers;
+# * make replicas whose gradients arrive in the original, with tied and frozen weights and buffers;
 # * run them in threads that keep the caller's modes, and report what went wrong in which replica;
 # * explain and show what becomes of batch norm's statistics;
 # * keep the outputs off device 0.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, of which one needs two GPUs.
+# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, one of which needs two GPUs.
 #
 # If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach lasts, although `nn.DataParallel` is on its way out. Each check
 # needs only its own function.

@@ -198,7 +198,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 #
 # ## The wait-for graph
 #
-# The picture in the report is the most useful one of this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
+# The picture in the report is the most useful one in this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
 # To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
 #
 # * **It ends at a rank without an outgoing arrow.** That rank waits for no other rank, but it did not make the call. Ask what *it* did. (Above, this is rank
@@ -389,7 +389,7 @@ print("files:", *sorted(kept))
 # ## What you can do now
 #
 # 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is all of them. The variables are `RANK`,
-#    `GROUP_RANK`, `WORLD_SIZE`, and on the node `LOCAL_RANK`.
+#    `GROUP_RANK`, `WORLD_SIZE` and, on the node, `LOCAL_RANK`.
 # 2. *Which process runs a cell:* This kernel runs it, or all ranks with `%%px`, or some of them with `%%px --ranks 1,3`. Nothing is shared between them.
 # 3. *Communication:* Call `init_process_group` first, and then `all_reduce`, `barrier`, `send` and `recv`. Every rank of the group must call a collective.
 # 4. *The wait-for graph:* Follow the arrows until you reach a rank that does not wait, or until you are going around in a circle.

@@ -6,7 +6,7 @@
 #
 # * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, and by halving and doubling.
 # * count the rounds and messages that each of them takes, and the bytes that the busiest rank sends.
-# * explain why each rank of a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
+# * explain why each rank in a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs and no more.
 # * recognise three mistakes: all ranks send first, chunks are off by one, and the right values come from the wrong algorithm.
 #
@@ -370,7 +370,7 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # </details>
 #
 # The version with halves is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors, whereas gloo contains it but `torch.distributed`
-# does not call it. Why, then, are rings so common? A rank of a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
+# does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
 # send simultaneously to *different* partners in every round. In the first round, half of x travels half the ranks away, and messages that share a wire must
 # wait for each other. In addition, p should be a power of two.
 #
@@ -475,7 +475,7 @@ for p in (4, 64, 1024):
 # | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors on many ranks, where latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors, where bytes count |
 # | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, if the network can bear it |
-# | gather | 1 | $(p-1)S$ | so few numbers that nothing counts |
+# | gather | 1 | $(p-1)S$ | so few numbers that the cost does not matter |
 # | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
 # The tree's sum can take one round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks, for example, the
@@ -594,7 +594,7 @@ if rank == 0:
 # * Star, tree, ring and halving can all be written with `send` and `recv`, for any number of ranks, and a reduce is a broadcast that runs backwards.
 # * A tree needs few rounds, and a ring needs few bytes. Halving and doubling needs few of both if p is a power of two, but each rank has a different partner in
 #   every round.
-# * A rank of a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. In total, it sends $2(p-1)/p$ times the tensor, which is never more
+# * A rank in a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. In total, it sends $2(p-1)/p$ times the tensor, which is never more
 #   than two tensors.
 # * An all-reduce is a reduce-scatter and an all-gather, and also a reduce and a broadcast. Choose the smallest collective that is sufficient.
 # * If all ranks send first, they are in a deadlock. If chunks are off by one, the sums are wrong without an error. If you gather everything, the values are
