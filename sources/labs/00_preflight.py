@@ -6,14 +6,14 @@
 # * work out from two numbers where a rank is in the world.
 # * name the ranks that are to blame for a hang, from its wait-for graph.
 # * repair an exchange that hangs, for a ring of any size.
-# * bring a job back to work after a fault, without a restart.
+# * get a job working again after a fault, without a restart.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 25 · **Ranks:** 4, on 2 nodes · **Points:** 10.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run
 # the check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is,
 # because the checks break the cluster on purpose, and healing then brings your functions back. Below each check, you see what it prints when the answer is
-# right, so that you know what to aim at. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits in the line where
+# right, so that you know what to aim at. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where
 # you wrote it.
 
 # %% tags=["setup"]
@@ -36,9 +36,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # ## 1. Where am I?
 #
 # `torchrun` (like our cluster) gives each rank the number of its node in `GROUP_RANK`, but other launchers have no such variable. If consecutive ranks fill
-# one node after the other, however, two numbers are enough. They are `RANK`, and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. The ranks are
-# placed like this here and under `torchrun`, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them in turn, like a card dealer.
-# Write a function for the first kind of placement that needs only these two numbers.
+# one node after the other, however, two numbers are enough, namely `RANK` and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. Our cluster and
+# `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them in turn, like a card dealer. Write
+# a function for the first kind of placement that needs only these two numbers.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -76,7 +76,7 @@ if rank in ring:
     dist.send(torch.tensor([float(rank)]), ring[(rank + 1) % 3])
 
 # %% [markdown]
-# The picture is made from two objects, which this kernel has kept as `cluster.fault.waiting` and `cluster.fault.edges`.
+# The picture is drawn from two objects, which this kernel keeps as `cluster.fault.waiting` and `cluster.fault.edges`.
 
 # %%
 for waiting_rank, where in cluster.fault.waiting.items():
@@ -91,7 +91,7 @@ print(cluster.fault.edges)
 # * `"circle"` means that no rank is absent. The ranks of the circle are to blame, and no others, because other ranks may be waiting for the circle without
 #   being part of it.
 #
-# A rank may also have finished while no rank waits for it, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it makes three real ones
+# A rank may also have finished while no rank waits for it, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it causes three real ones
 # on your cluster.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
@@ -127,12 +127,12 @@ check.diagnose(cluster, diagnose)
 # %% [markdown]
 # ## 3. Repair the exchange
 #
-# Each rank of a ring gives its value to the next rank, and gets the value of the previous rank. You have just seen that this fails if every rank receives
+# Each rank in a ring gives its value to the next rank, and gets the value of the previous rank. You have just seen that this fails if every rank receives
 # first. (It is no better if every rank sends first, because a large message leaves only when the other side takes it, and `gloo` treats small messages in the
 # same way.) Repair the order of the calls.
 #
-# `members` lists the ranks of the ring in its order. For example, in `[2, 0, 3]`, rank 2 gives its value to rank 0, rank 0 to rank 3, and rank 3 to rank 2.
-# The check uses rings of four, three and two ranks, while the other ranks do not take part.
+# `members` lists the ranks in the order of the ring. For example, in `[2, 0, 3]`, rank 2 gives its value to rank 0, rank 0 to rank 3, and rank 3 to rank 2.
+# The check uses rings of four, three and two ranks, and the remaining ranks do not take part.
 #
 # *Difficulty ●●○, 7 minutes, 3 points*
 #
@@ -181,7 +181,7 @@ print(saved)
 
 # %% [markdown]
 # Then there is a fault, and the cluster heals. Since all ranks are new, they have no `shard`. Whether they have a process group depends on whether a
-# `--setup` cell makes one. Write the function that puts the job back to work in either case, so that each `shard` is again what it was, namely a tensor of
+# `--setup` cell makes one. Write the function that gets the job working again in either case, so that each `shard` is what it was before, namely a tensor of
 # whole numbers (int64) with one axis.
 #
 # The check calls your function and then all-reduces the shards, first without any fault, then after one, and then on ranks without a process group.
@@ -221,8 +221,8 @@ check.recover(cluster, recover)
 #
 # * To see your points, run `manyhands check 00` in a terminal. It runs your lab again, with newly drawn numbers.
 # * Next comes unit 01 (data parallelism by hand) or unit 02 (MirroredStrategy). Unit 04 builds an all-reduce from `send` and `recv`, in a ring like yours.
-# * If you want to read more about hangs, T. Hilbrich et al. 2012, *MPI Runtime Error Detection with MUST*,
-#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), find deadlocks in MPI programs with a wait-for graph, too.
+# * To read more about hangs, see T. Hilbrich et al. 2012, *MPI Runtime Error Detection with MUST*,
+#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), who find deadlocks in MPI programs with a wait-for graph, too.
 
 # %%
 cluster.stop()

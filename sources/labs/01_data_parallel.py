@@ -3,10 +3,10 @@
 #
 # You write data parallelism in four small pieces, with nothing but an all-reduce. At the end, you can
 #
-# * cut a batch of any size into one shard for each rank.
+# * split a batch of any size into one shard for each rank.
 # * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks.
 # * write each rank's share of an objective so that the shares add up to it, with losses as a mean over all rows, and weight decay counted once.
-# * take a step on several ranks that ends with the weights that a single process computes.
+# * take a step on several ranks, and end with the same weights as a single process.
 #
 # **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #
@@ -35,7 +35,7 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. Rows
 #
-# A batch has `n` rows. Cut it into one slice for each rank, so that neighbouring rows stay together and the slices follow the order of the ranks. If `n`
+# A batch has `n` rows. Split it into one slice for each rank, so that neighbouring rows stay together and the slices follow the order of the ranks. If `n`
 # cannot be divided evenly, the first ranks take one row more. If there are fewer rows than ranks, the last ranks get an empty slice.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
@@ -61,12 +61,12 @@ check.rows(cluster, "rows_of")
 # %% [markdown]
 # ## 2. The sum of all gradients
 #
-# Every rank has run backward on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
+# Every rank has run the backward pass on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
 #
-# The check's network is not friendly. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and it must
-# have none afterwards. One rank did not use the last layer, so its gradient there is `None` and counts as zeros. (If *no* rank has used a trained parameter,
-# its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose gradient is `None`. With plain SGD, zeros
-# have the same effect, but with weight decay or momentum, a parameter moves even if its gradient is zero.)
+# The check's network is not a friendly one. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and
+# it must not have one afterwards. One rank did not use the last layer, so its gradient there is `None` and counts as zeros. (If *no* rank has used a trained
+# parameter, its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose gradient is `None`. With plain
+# SGD, zeros have the same effect, but with weight decay or momentum, a parameter moves even if its gradient is zero.)
 #
 # The check also counts what is sent. An all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks, whereas gathering all gradients on every rank
 # would move more.
@@ -108,13 +108,13 @@ check.gradients(cluster, "sum_gradients")
 # where the $w_j$ are all the numbers in the trained parameters (those of a tied parameter count only once), and $\ell_i$ is the cross entropy of row $i$.
 #
 # Each rank has some of the rows, perhaps none. Write its share so that the shares of all ranks **add up** to $J$. This function does not communicate, because
-# it needs only numbers that each rank knows. It also does not ask which rank it runs on, because the check computes all shares on one rank.
+# it needs only numbers that each rank knows. Nor does it ask which rank it runs on, because the check computes all shares on one rank.
 #
 # *Difficulty ●●○, 9 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does `cross_entropy` divide by unless you choose otherwise? How often is R in the sum of all shares? For more help, run `hint("01-share")` in a
+# What does `cross_entropy` divide by if you do not choose a reduction? How often is R in the sum of all shares? For more help, run `hint("01-share")` in a
 # separate cell.
 # </details>
 
@@ -141,8 +141,8 @@ check.share(cluster, "share")
 #
 # Return the objective of the whole batch as it was before the update, which is the number that a single process would print.
 #
-# The checks use groups of 4, 3 and 2 ranks, three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world is rank
-# 1, as `dist.get_rank(group)` reports.
+# The checks use groups of 4, 3 and 2 ranks, with three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world is
+# rank 1, as `dist.get_rank(group)` reports.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #
@@ -199,12 +199,13 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while backward is still running.
+# * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while the backward pass is still running.
 # * As an experiment, put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train this network with `train_step` on four ranks, and
 #   with a plain loop over whole batches in one process, and compare the weights of the two. (`track.one_process()` has no batch norm, so it is not the
 #   reference here.)
-# * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017, [Accurate, Large
-#   Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper has two of the mistakes of this lab, namely the division and weight decay.
+# * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017,
+#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely the division
+#   and weight decay.
 
 # %%
 cluster.stop()

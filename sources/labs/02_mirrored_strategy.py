@@ -89,8 +89,8 @@ check.by_hand(hand_made_step)
 # ## 2. Find the bug: a model split by its layers
 #
 # In this exercise the model is split instead of the batch. There are at least as many layers as devices. The first device of the list `devices`
-# must take the first layers, the second device the next ones, and so on, with as many layers for each as `np.array_split` gives it. The check
-# passes the devices in a different order. The weights, the forward pass **and** the backward pass of every layer belong on its device.
+# must take the first layers, the second device the next ones, and so on, with the layers divided as `np.array_split` would divide them. The
+# check passes the devices in a different order. The weights, the forward pass **and** the backward pass of every layer belong on its device.
 # `layer(w, x)` computes a layer, and the backward pass begins with the gradient of the sum of the output's squares.
 #
 # A colleague wrote the function below. It runs without an error, and a test against one device passes. On four GPUs, however, the last GPU runs
@@ -266,14 +266,14 @@ check.replica_loss(replica_loss)
 # ## 5. An epoch
 #
 # Write the whole loop, which distributes the data, runs the step on every replica, reduces the losses and updates the weights. The loss of a
-# step is the mean over the examples that the batch *really* has, in the last, smaller batch too. The model returns logits, and the loss is the
+# step is the mean over the examples that the batch *really* has, even in the last, smaller batch. The model returns logits, and the loss is the
 # softmax cross-entropy.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Each replica knows only how large its own shard is. However, `tf.distribute.get_replica_context().all_reduce("SUM", ...)` adds up a number over
+# Each replica knows only how large its own shard is. However, `tf.distribute.get_replica_context().all_reduce("SUM", ...)` sums a number over
 # the replicas. If you need more help, run `hint("02-epoch")`.
 # </details>
 

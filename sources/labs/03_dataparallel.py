@@ -4,19 +4,19 @@
 # You write the four parts of `nn.DataParallel`, and put them together. At the end you can
 #
 # * split nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
-# * make replicas whose gradients arrive in the one original, with tied and frozen weights and buffers;
+# * make replicas whose gradients arrive in the original, with tied and frozen weights and buffers;
 # * run them in threads that keep the caller's modes, and report what went wrong in which replica;
 # * explain and show what becomes of batch norm's statistics;
 # * keep the outputs off device 0.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, of which one needs two GPUs.
+# **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, one of which needs two GPUs.
 #
 # If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach lasts, although `nn.DataParallel` is on its way out. Each check
 # needs only its own function.
 #
 # Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, the list of devices contains `"cpu"` four times, but
-# replicas are real copies and threads are real threads. The checks also use a device called `"meta"`. Tensors on it have a shape but no numbers, on every
-# machine, and therefore they show without a GPU whether something was moved. Below each check you see what it prints when the answer is right.
+# replicas are real copies and threads are real threads. The checks also use a device called `"meta"`. On every machine, tensors on it have a shape but no
+# numbers, so they show even without a GPU whether something was moved. Below each check you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 import copy
@@ -32,7 +32,7 @@ from manyhands.checks import dataparallel as check
 # %% [markdown]
 # ## 1. Scatter
 #
-# A module's inputs are nested, because tuples, lists and dicts can contain tensors, numbers, strings and None. Split all tensors along their rows
+# A module's inputs can be nested, because tuples, lists and dicts can contain tensors, numbers, strings and None. Split all tensors along their rows
 # (dimension 0) as `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, except that each tensor is replaced by a
 # piece of it.
 #
@@ -75,7 +75,7 @@ check.scatter(scatter)
 # along their rows. However, a tensor without dimensions has no rows, so such numbers become a vector with one entry for each replica. None stays None.
 #
 # Your function must refuse two things, namely dicts with different keys (`ValueError`), and anything that is not a tensor, a container or None
-# (`TypeError`). In the first case something would be lost silently. In the second, the object has no gradient, for example if it is a Python number.
+# (`TypeError`). In the first case, something would be lost silently. In the second, the object (a Python number, for example) has no gradient.
 #
 # *Difficulty ●●○, 7 minutes, 4 points*
 #
@@ -151,8 +151,7 @@ check.replicate(replicate)
 #   namely `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)` and `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices
 #   (`"cpu"`, `"cuda"`).
 # * **Exceptions.** An exception ends its thread, but the caller does not notice. Therefore, wait for all threads first. If replicas have failed, raise a
-#   `RuntimeError` whose text contains `replica 2` if that is the first one that has failed, and keep the original exception as its cause
-#   (`raise ... from error`).
+#   `RuntimeError` whose text names the first of them, for example as `replica 2`, and keep the original exception as its cause (`raise ... from error`).
 #
 # *Difficulty ●●●, 12 minutes, 4 points*
 #
@@ -232,7 +231,8 @@ check.forward(data_parallel)
 # ## 6. The loss inside
 #
 # Gathered scores fill device 0. Therefore, compute the loss where the scores are, and gather almost nothing. A replica returns **two numbers at most**, as
-# tensors without dimensions. They are gathered as in your exercise 2, and `whole_loss` computes the mean over all rows from them, for pieces of any size.
+# tensors without dimensions. They are gathered as in your exercise 2, and `whole_loss` computes from them the mean over all rows, whatever the sizes of
+# the pieces are.
 #
 # *Difficulty ●●○, 5 minutes, 2 points*
 #
@@ -266,7 +266,7 @@ check.loss(loss_part, whole_loss)
 # ## All together
 #
 # Your functions now train the network that runs through units 01 to 10, on handwritten digits. It takes 60 steps with batches of 250 rows, on four
-# replicas (63, 63, 63 and 61 rows). The reference is a single process without PyTorch. This part is not graded, and it works when your parts do.
+# replicas (63, 63, 63 and 61 rows). The reference is a single process without PyTorch. This part is not graded, but it works only if your parts do.
 
 # %%
 from manyhands import track

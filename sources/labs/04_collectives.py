@@ -83,8 +83,8 @@ check.broadcast(cluster, "tree_broadcast")
 # %% [markdown]
 # ## 2. The first half of the ring: reduce-scatter
 #
-# `chunks` is a list of p tensors with one dimension, and all ranks have the same sizes. At the end, `chunks[r]` of rank r must hold the sum of `chunks[r]` over
-# all ranks. What the other chunks hold afterwards does not matter.
+# `chunks` is a list of p tensors with one dimension, whose sizes are the same on all ranks. At the end, `chunks[r]` of rank r must hold the sum of `chunks[r]`
+# over all ranks. What the other chunks hold afterwards does not matter.
 #
 # There are p - 1 rounds. In each round, every rank sends *one* chunk to the next rank, and adds the chunk that it receives from the previous rank. The
 # tutorial's ring leaves rank r with the sum of chunk r + 1. Here, however, it must be chunk r, as in MPI and NCCL.
@@ -170,7 +170,7 @@ check.all_gather(cluster, "ring_all_gather")
 #
 # <details><summary>Hint</summary>
 #
-# Your two halves write into the chunks. How do you cut x so that a chunk is a piece of x and not a copy? For more help, run `hint("04-all-reduce")` in a
+# Your two halves write into the chunks. How do you split x so that a chunk is a piece of x and not a copy? For more help, run `hint("04-all-reduce")` in a
 # separate cell.
 # </details>
 
@@ -199,12 +199,12 @@ check.all_reduce(cluster, "ring_all_reduce")
 #
 # | `way` | what the ranks do |
 # |---|---|
-# | `"star"` | all ranks send x to rank 0, which adds up and sends the sum to each of them |
+# | `"star"` | all ranks send x to rank 0, which adds up what it receives and sends the sum to each of them |
 # | `"tree"` | a sum along the tree of exercise 1 (a *binomial* tree), backwards, to rank 0, then a broadcast along the same tree |
 # | `"ring"` | reduce-scatter and all-gather as you wrote them, where p divides the number of elements |
-# | `"gather"` | each rank sends x to every other rank, and each rank adds up |
+# | `"gather"` | each rank sends x to every other rank, and each rank adds up what it receives |
 #
-# `most_bytes` returns how many bytes the **busiest** rank *sends*, because the others wait for it. `rounds` returns how many messages must follow each other,
+# `most_bytes` returns how many bytes the **busiest** rank *sends*, because the others wait for it. `rounds` returns how many messages must follow one another,
 # in your tree broadcast (`"broadcast"`) and in your all-reduce (`"ring"`). The check runs all of them, compares your answers with the ledger, and asks about
 # worlds with more ranks.
 #
@@ -240,7 +240,7 @@ check.cost(cluster, "most_bytes", "rounds")
 # ## 6. Find the bugs
 #
 # `suspect_all_reduce` uses halving and doubling, as in the tutorial. Its author tested it on 2 and on 4 ranks, and all sums were right. Nevertheless, it has
-# **two bugs**. One of them shows in the values if you use a different test. The other shows in no value, but in the ledger. `swapped` has no bug.
+# **two bugs**. One of them shows in the values if you use a different test. The other shows only in the ledger, and in no value. `swapped` has no bug.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -327,7 +327,7 @@ check.halving(cluster, "halving_all_reduce")
 # ## All together
 #
 # Your broadcast gives all ranks the same initial weights, and your all-reduce adds up their gradients. With these two, a network learns to read digits on five
-# ranks and reaches the weights that a single process computes. This part is not graded, and it works when your pieces do.
+# ranks and reaches the weights that a single process computes. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px

@@ -4,9 +4,9 @@
 # After this notebook, you can
 #
 # 1. explain what a rank, a node and the world are, and read each rank's place in the world.
-# 2. tell which process runs a cell, which is either this kernel or one or more ranks.
+# 2. tell whether a cell is run by this kernel or by one or more ranks.
 # 3. let ranks communicate through a process group, with an all-reduce and a message.
-# 4. read a wait-for graph, and tell whether the ranks wait for one that is missing, or in a circle.
+# 4. read a wait-for graph, and tell whether the ranks wait for a missing rank, or for each other in a circle.
 # 5. continue after a fault without restarting anything, and explain what was lost and what came back.
 #
 # **Before:** you can read a little Python. **Minutes:** 30, then the lab · **Ranks:** 4, on 2 nodes. Run the cells from top to bottom with Shift+Enter. Three
@@ -41,7 +41,7 @@ cluster  # draws the cluster, with the devices of your machine
 # at the same time, and this kernel shows what they print, in the order of the ranks.
 #
 # The package underneath is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. Our
-# `%%px` is built on ipyparallel's, and adds the order of the ranks, `--setup`, and the watch that you will meet below.
+# `%%px` is built on ipyparallel's, and adds output in the order of the ranks, `--setup`, and the watch that you will meet below.
 #
 # Each rank finds its place in environment variables, just as it would under PyTorch's launcher `torchrun`.
 
@@ -60,12 +60,12 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # | `GROUP_RANK` | the number of my node |
 # | `LOCAL_RANK` | my number on my node, from 0, which selects my GPU |
 #
-# The same code ran four times, and only these numbers made a difference. Nearly all distributed training is written in this way, as *one program, of which
+# The same code ran four times, and only these numbers made a difference. Nearly all distributed training is written in this way, as *one program, in which
 # each rank does its own part.*
 #
 # **Predict, then run.** First this kernel sets `x`, and then each rank does. What does the last of the three cells print? The next cell asks you this
 # question, so choose an answer, click *Lock*, run on, and read how your prediction was settled. You can also run on without an answer. `Start_Here` shows how
-# often you were right, and how surprised.
+# often you were right, and how surprised you were.
 
 # %%
 predict("00-whose-x",
@@ -94,7 +94,7 @@ settle("00-whose-x", lambda: str(x))
 # sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
 # </details>
 #
-# You can send values between this kernel and the ranks, and you can run a cell on some of the ranks only:
+# You can send values between this kernel and the ranks, and you can run a cell on only some of the ranks:
 
 # %%
 print(cluster.pull("x"))        # from every rank, in rank order
@@ -112,7 +112,7 @@ print(greeting, "from rank", os.environ["RANK"])
 # depends on the library, so do not rely on it.
 #
 # The library that carries the messages here is `gloo`, which works on every CPU, while `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
-# because its calls wait in the line where you wrote them, and that is what we want to see.
+# because its calls wait on the line where you wrote them, and that is what we want to see.
 #
 # Remember the option `--setup`, because it will become important.
 
@@ -187,27 +187,26 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # and a log that does not grow.
 # </details>
 #
-# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the *patience*
-# (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), this is a **hang**. The cluster then asks each rank where it is
-# waiting. Read the report from top to bottom:
+# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for as long as the
+# *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), this is a **hang**. The cluster then asks each rank where it
+# is waiting. Read the report from top to bottom:
 #
-# * one line per rank, which says what the rank does, and in which line of the cell;
+# * one line per rank, which says what the rank is doing, and on which line of the cell;
 # * which rank waits for which, for example `0 -> 2` if rank 0 waits for rank 2;
 # * the likely cause;
 # * what was done about it, which we explain below.
 #
 # ## The wait-for graph
 #
-# The picture in the report is the most useful one of this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
-# To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk can end in only two ways:
+# The picture in the report is the most useful one in this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
+# To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
 #
 # * **It ends at a rank without an outgoing arrow.** That rank waits for no other rank, but it did not make the call. Ask what *it* did. (Above, this is rank
 #   2.)
-# * **It never ends, because the arrows form a circle** (a *cycle*, and the hang is called a *deadlock*). No rank is missing, and still none of them can go
-#   first.
+# * **It never ends, because the arrows form a circle** (a *cycle*, and the hang is called a *deadlock*). No rank is missing, but none of them can go first.
 #
-# However, a receive from any rank (units 08 and 09) waits for only *one* of its arrows. A circle alone is then not a deadlock, because a rank outside the
-# circle may still send (Holt 1972).
+# However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. A circle alone is then not a deadlock, because a
+# rank outside the circle may still send (Holt 1972).
 #
 # **Predict, then run.** Each rank wants to give its number to the next one, and receives before it sends. What does the wait-for graph look like?
 
@@ -247,8 +246,8 @@ settle("00-graph", shape)
 #
 # After a hang, the old ranks are of no use, because they are stuck in a call that cannot be interrupted before its timeout. Therefore, the cluster **heals**,
 # which means that it ends all four processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. It replaces all four
-# because `gloo`'s process group cannot continue with only a part of its members. (NCCL's can, since `dist.shrink_group` makes a group of the ranks that are
-# left.)
+# because `gloo`'s process group cannot continue with only some of its members. (An NCCL group can, since `dist.shrink_group` makes a group of the ranks that
+# are left.)
 #
 # This kernel was not restarted, so `x` is still 100 here. The ranks, however, are new processes.
 #
@@ -277,8 +276,8 @@ print(t.tolist())
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# All variables of the ranks were lost with their processes. After that, the cluster ran the cells marked `--setup` again, in their order. These cells brought
-# back the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
+# All variables of the ranks were lost with their processes. After that, the cluster ran the cells marked `--setup` again, in order. These cells brought back
+# the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
 # </details>
 #
 # Therefore, **put `--setup` on cells that prepare** (imports, the process group, functions), and not on cells that do the work. Anything that a job must not
@@ -287,8 +286,8 @@ print(t.tolist())
 #
 # ## An exception on one rank
 #
-# A rank can also fail loudly while the others wait for it. No patience is needed then, because the report shows the exception first, and then the ranks that
-# waited for the failed one. (It does the same when a rank dies because its memory was full or its machine failed.)
+# A rank can also fail loudly while the others wait for it. In that case, the cluster does not wait for the patience to run out, and its report shows the
+# exception first, followed by the ranks that waited for the failed one. (It does the same when a rank dies because its memory was full or its machine failed.)
 
 # %% tags=["raises-exception"]
 # %%px
@@ -297,7 +296,7 @@ mean = 12 / batches[rank]
 dist.barrier()
 
 # %% [markdown]
-# Without the watch, you would have seen three waiting ranks, and might have looked for the mistake there.
+# Without the watch, you would have seen three waiting ranks, and you might have looked for the mistake there.
 #
 # **A rank that is only working is not part of a hang**, however long it takes. In the next cell, rank 3 is late, and the patience of one second is over long
 # before it arrives.
@@ -331,8 +330,8 @@ print("through")
 # A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures,
 # too. Therefore, read its last part first, *Root Cause (first observed failure)*.
 #
-# With `--redirects 3`, what each rank prints goes into a separate file instead of to the screen, with `--tee 3` it goes to both, and `--log-dir` names the
-# folder of the files. The decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
+# With `--redirects 3`, the output of each rank goes to a separate file instead of the screen, and with `--tee 3` it goes to both. The option `--log-dir` names
+# the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
 
 # %%
 import subprocess
@@ -375,22 +374,22 @@ print("files:", *sorted(kept))
 # | `py-spy dump --pid ...` | the line that a running process is in. The program needs no preparation, but you may need root, or `--cap-add SYS_PTRACE` in a container | both |
 # | `init_process_group(timeout=...)` | a stuck call raises an error after this time. With `gloo`, the process goes on, but later calls of the same group fail, so make a new group. With NCCL, the process is ended | both |
 # | `dist.monitored_barrier(timeout=...)` | on rank 0, which rank did not arrive | gloo only |
-# | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks make the same one with the same shapes. This is slow | both |
+# | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks call the same one with the same shapes. This is slow | both |
 # | flight recorder | each rank's last collectives, with their lines. A timeout writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, and `torchfrtrace` compares these files | NCCL (`gloo` records, but writes no file) |
 # | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, including its network interface, and its errors | NCCL |
 # | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but it chooses the interface (`ip addr` lists them) | each its own |
 
 # %% [markdown]
-# > **On GPUs.** NCCL's calls return when they are *enqueued*, so a hang shows in a later line, which is the one that needs the result (`print`, `.item()`).
-# > A watchdog ends the process after 10 minutes, unless you set a different time. Connections are made in the first collective, not in
-# > `init_process_group` (unless you give `device_id=`). NCCL has no tags and no receive from an arbitrary rank. If two ranks send to each other, both messages
-# > belong in one `batch_isend_irecv`.
+# > **On GPUs.** NCCL's calls return when they are *enqueued*, so a hang shows up only on a later line, the one that needs the result (`print`, `.item()`). A
+# > watchdog ends the process after 10 minutes, unless you set a different time. Connections are made in the first collective, not in `init_process_group`
+# > (unless you give `device_id=`). NCCL has no tags and no receive from an arbitrary rank. If two ranks send to each other, both messages belong in one
+# > `batch_isend_irecv`.
 
 # %% [markdown]
 # ## What you can do now
 #
 # 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is all of them. The variables are `RANK`,
-#    `GROUP_RANK`, `WORLD_SIZE`, and on the node `LOCAL_RANK`.
+#    `GROUP_RANK`, `WORLD_SIZE` and, on the node, `LOCAL_RANK`.
 # 2. *Which process runs a cell:* This kernel runs it, or all ranks with `%%px`, or some of them with `%%px --ranks 1,3`. Nothing is shared between them.
 # 3. *Communication:* Call `init_process_group` first, and then `all_reduce`, `barrier`, `send` and `recv`. Every rank of the group must call a collective.
 # 4. *The wait-for graph:* Follow the arrows until you reach a rank that does not wait, or until you are going around in a circle.

@@ -1,14 +1,14 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Data parallelism by hand
 #
-# Four ranks train one network, each on a part of every batch, and end with the weights of a single process. At the end, you can
+# Four ranks train one network, each on a part of every batch, and end with the same weights as a single process. At the end, you can
 #
-# * explain why an objective can be cut by rows, and what each rank must compute.
+# * explain why an objective can be split by rows, and what each rank must compute.
 # * explain when a mean of means is wrong, and how often weight decay counts.
 # * handle uneven shards, tied weights and frozen weights.
 # * explain to how many digits "the same weights" can hold, and why.
-# * name two layers with which the equality ends.
-# * predict the bytes of a step, and decide when data parallelism is worth them.
+# * name two kinds of layers that break this equality.
+# * predict how many bytes a step sends, and decide when that is worth it.
 #
 # **Before:** you can train a model in PyTorch. **Minutes:** 40 · **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
 # the end.
@@ -43,8 +43,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# A rank has a number in the world, `dist.get_rank()`. If only some ranks work together, as a *group*, each also has a number in that group, from 0, which is
-# `dist.get_rank(group)`. Here, the group is the world, but not always in the lab.
+# A rank has a number in the world, `dist.get_rank()`. If only some ranks form a *group*, each also has a number in it, `dist.get_rank(group)`, which counts
+# from 0. Here, the group is the world, which is not always so in the lab.
 #
 # ## An objective is a sum
 #
@@ -80,7 +80,7 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether a system ends with the weights of a single process. The reference is a training run without any framework,
+# The table at the end of each unit says whether a system ends with the same weights as a single process. The reference is a training run without any framework,
 # `track.one_process()`.
 
 # %% tags=["setup"]
@@ -101,7 +101,7 @@ def objective(model, x, y):
 
 # %% [markdown]
 # The loop is the same for one process and for many. Only three things differ, namely which rows of the batch a rank takes, which loss it calls `backward` on,
-# and what happens after backward.
+# and what happens after the backward pass.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -133,8 +133,8 @@ print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.
 # %% [markdown]
 # ## By hand
 #
-# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum over its rows, divided by all 250. The gradients of the
-# four ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, the sum over its own rows divided by 250. The gradients of the four ranks then
+# add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -153,8 +153,8 @@ curve = curves["by hand: sum of even shards"]
 print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve[-1]:.4f}")
 
 # %% [markdown]
-# Each rank's gradients come from its own 62 or 63 rows, and no row was sent. (The objective of all 250 is computed only for the curve.) All four ranks hold
-# the whole network, start from the same weights, and take the same steps.
+# Each rank's gradients come from its own 62 or 63 rows, and no row was sent. (The objective of all 250 rows is computed only for the curve.) All four ranks
+# hold the whole network, start from the same weights, and take the same steps.
 #
 # ## The same weights, to how many digits?
 #
@@ -204,15 +204,15 @@ settle("01-digits", equal)
 # <details><summary>Why?</summary>
 #
 # A computer rounds after each addition, so the result depends on the order. The all-reduce gives the same sum to all ranks, which therefore stay equal to the
-# last bit. A single process, however, adds its 250 rows in a different order than four ranks, which first add up their own.
+# last bit. A single process, however, adds its 250 rows in a different order than four ranks, which first add up their own rows.
 #
-# How far apart may the results be? If a sum of 250 terms is made in a different order, it changes by about the square root of 250 roundings, and 60 steps add
-# up. The second and third lines print this for two dtypes, and therefore we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger difference means
-# that there is a bug, because rounding cannot explain it. (This is a rule of thumb, since rounding errors can also grow in a run with a larger learning
-# rate.)
+# How far apart may the results be? If a sum of 250 terms is computed in a different order, it changes by about the square root of 250 roundings, and these
+# changes add up over 60 steps. The second and third lines print this for two dtypes, so we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger
+# difference means that there is a bug, because rounding cannot explain it. (This is a rule of thumb, since rounding errors can also grow in a run with a larger
+# learning rate.)
 #
-# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight bits, 256 + 1 is rounded back to 256, so a sum over many ranks stops
-# growing. Therefore, gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
+# An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight significant bits, 256 + 1 is rounded back to 256, so a sum over many ranks
+# stops growing. Therefore, gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
 # </details>
 #
 # ## Sum or mean?
@@ -263,9 +263,9 @@ settle("01-optimizer", shown_by)
 # <details><summary>Why?</summary>
 #
 # Each of the four means is about as large as the mean of all rows, so their sum is about four times too large. With plain gradient descent, this has the same
-# effect as a learning rate that is four times too large, and the loss shows it. Adam divides each gradient by its own usual size, so its steps look right,
-# and the mistake stays hidden. It has an effect all the same, because the balance with the penalty has moved. In the gradient, the penalty counts a quarter
-# of what it should. Moreover, clipping by the norm sets in too early.
+# effect as a learning rate that is four times too large, and the loss shows it. Adam divides each gradient by its own usual size, so its steps look right, and
+# the mistake stays hidden. It has an effect all the same, because the balance with the penalty has shifted. In the gradient, the penalty counts only a quarter
+# as much as it should. Moreover, clipping by the norm sets in too early.
 # </details>
 #
 # So we divide by the number of ranks, which gives the *mean of means*. Is the gradient right now?
@@ -274,8 +274,8 @@ settle("01-optimizer", shown_by)
 #
 # If a device is faster than the others, give it more rows. Here, rank 0 takes 200 of the 250 rows, rank 1 takes 30, and the others take 10 each.
 #
-# **Predict.** In the first version, every rank sums its losses and divides by 250. In the second, every rank takes the mean over its own rows, and these
-# means are averaged. Which of the two still ends with the weights of a single process?
+# **Predict.** In the first version, every rank sums its losses and divides by 250. In the second, every rank takes the mean over its own rows, and these means
+# are averaged. Which of the two still ends with the same weights as a single process?
 
 # %%
 predict("01-uneven",
@@ -310,7 +310,7 @@ def ends():
 settle("01-uneven", ends)
 
 # %% [markdown]
-# This table grows from unit to unit. The next cells draw the curves.
+# This table grows from unit to unit.
 
 # %%
 from manyhands.plots.curves import WORDS, coinciding, gap
@@ -344,8 +344,8 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 #
 # ## Equal shards, and still wrong
 #
-# A mean does not always count rows. With `ignore_index`, as for the padding of sequences, `cross_entropy` divides by the number of labels that are not
-# ignored, and with class weights, it divides by the sum of the weights.
+# A mean is not always taken over the rows. With `ignore_index`, which is used for the padding of sequences, `cross_entropy` divides by the number of labels
+# that are not ignored, and with class weights, it divides by the sum of the weights.
 #
 # **Predict.** There are four equal shards of 62 rows, but half of rank 0's labels are padding. Is the mean of means right?
 
@@ -432,8 +432,8 @@ if rank == 0:
           "gradient of 0.bias:", model[0].bias.grad)
 
 # %% [markdown]
-# **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both of them. All ranks have the same rows here, so the gradient
-# should grow by a factor of 4. By what factor does it grow?
+# **Predict.** A loop over the *names* all-reduces the gradient of the tied weight under both names. All ranks have the same rows here, so the gradient should
+# grow by a factor of 4. By what factor does it grow?
 
 # %%
 predict("01-tied",
@@ -460,14 +460,14 @@ settle("01-tied", lambda: cluster.pull(TIMES)[0])
 #
 # A frozen weight has no gradient to send, so skip it on all ranks. A parameter that a rank did not *use* has no gradient either, but only on that rank, which
 # must then send zeros. All-reduces are matched by their order, not by name. If a rank skips one, its next gradient is added to a different gradient of the
-# other ranks (silently, if the sizes agree), and in the end the others wait in vain. One rule covers both cases: all ranks send the list of the parameters
-# that require a gradient, in its order.
+# other ranks (silently, if the sizes agree), and in the end the others wait in vain. One rule covers both cases: all ranks send the gradients of all parameters
+# that require one, in the same order.
 # </details>
 #
 # ## Where the equality ends: batch norm
 #
-# Everything so far assumes that the loss of a row depends on that row alone. In training, **batch norm** breaks it, because it subtracts from each row the
-# mean of all rows that it sees, and divides by their standard deviation. Here, it sees only a shard.
+# Everything so far assumes that the loss of a row depends on that row alone. In training, **batch norm** breaks this assumption, because it subtracts from each
+# row the mean of all rows that it sees, and divides by their standard deviation. Here, it sees only a shard.
 
 # %%
 # %%px
@@ -483,15 +483,15 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
 
 # %% [markdown]
 # Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and variances has the statistics of
-# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs), but it costs one collective in forward and one in backward, per layer.
+# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs), but each such layer costs one collective in the forward pass and one in the backward pass.
 #
 # Often, ranks keep their own statistics on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at 32, however
-# many ranks there are. Since the kept statistics then also belong to one rank, send rank 0's to all ranks before you compare or save.
+# many ranks there are. Since each rank then also keeps its own statistics, send rank 0's to all ranks before you compare or save.
 #
 # ## Where the equality ends: dropout
 #
-# **Dropout** draws random numbers for every row. Of eight rows, each rank has two, and rank 3 compares its mask with the one that a single process draws for
-# the same rows.
+# **Dropout** draws random numbers for every row. There are eight rows, two for each rank, and rank 3 compares its mask with the one that a single process draws
+# for the same rows.
 
 # %%
 # %%px --ranks 3
@@ -510,8 +510,8 @@ print("drawn for all 8 rows, and cut:                      ",
 
 # %% [markdown]
 # With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only
-# **after** the model has been built, because its first weights must be equal on all ranks. The training run is then as good as in a single process, but not
-# equal, just as two single-process runs with different seeds are not equal. To test for equality, turn dropout off, or draw for all rows.
+# **after** the model has been built, because its first weights must be equal on all ranks. The training run is then as good as one in a single process, but not
+# equal to it, just as two single-process runs with different seeds differ. To test for equality, turn dropout off, or draw for all rows.
 #
 # The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator
 # plus the worker's number. If all ranks have the same seed, worker 0 of each rank therefore augments its images in the same way.
@@ -522,7 +522,7 @@ print("drawn for all 8 rows, and cut:                      ",
 #
 # A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks. Each rank sends $2 (p - 1) / p$ times its gradients, which is 1.5 times on
 # four ranks and nearly twice on many (unit 04 explains how). This depends on the size of the model, and not on the number of rows. The ledger sees which
-# tensors are all-reduced and counts a ring for each, but it does not look into the library. So what it shows is that each gradient is sent once.
+# tensors are all-reduced and counts a ring for each, but it does not look into the library. So it shows that each gradient is sent once.
 
 # %%
 # %%px
@@ -538,7 +538,7 @@ if rank == 0:
           f"formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
-# Now we time a step of this small network on your machine.
+# Now we time a step of this network on your machine.
 
 # %% tags=["measured"]
 # %%px
@@ -570,13 +570,13 @@ if rank == 0:
           f"{sum_ms / (0.75 * row_ms):.0f} rows")
 
 # %% [markdown]
-# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Therefore, sharing begins
-# to pay at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending while
-# backward is still running costs less, as unit 06 shows.)
+# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Therefore, sharing begins to
+# pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending during
+# the backward pass costs less, as unit 06 shows.)
 
 # %% [markdown]
-# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. So a clock
-# > needs `torch.cuda.synchronize()` before it is read. Since the order of additions depends on the algorithm that NCCL takes for this size and this machine,
+# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. So call
+# > `torch.cuda.synchronize()` before you read a clock. Since the order of additions depends on the algorithm that NCCL chooses for this size and this machine,
 # > compare with a tolerance. Each rank has its own GPU, where its gradients are stored (`torch.cuda.set_device(local_rank)` comes first).
 
 # %% [markdown]
@@ -584,7 +584,7 @@ if rank == 0:
 # sequences. It is the first thing to try, because the result can be checked against a single process.
 #
 # **Do not use it** when the network is small, like this one, or when the batch would have to grow so much that training suffers (unit 17). It cannot help if
-# the network, its gradients and the optimiser's state do not fit on one device, because every rank has them in full (units 12 to 15 cut the network, and unit
+# the network, its gradients and the optimiser's state do not fit on one device, because every rank has them in full (units 12 to 15 split the network, and unit
 # 16 shards the rest).
 #
 # **The three most common mistakes** are a mean of means with shards that are not equal, weight decay that is added on each rank, and ranks that send
@@ -598,7 +598,7 @@ if rank == 0:
 #
 # | they say | today |
 # |---|---|
-# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries give **means**, so $\lambda$ and the learning rate are for a mean, and they change if you go over to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing in the update.) |
+# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries give **means**, so $\lambda$ and the learning rate are for a mean, and they change if you switch to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing in the update.) |
 # | with all-reduce, each rank has a copy of $w$ and updates it itself | This holds, and it is what you did here. |
 # | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows, which it does not do here. |
 # | data parallelism makes the batch $p$ times as large | This is true if you keep the rows per rank. You can also keep the batch, as here. Without batch norm and dropout, nothing then changes but the time. |
@@ -614,7 +614,7 @@ if rank == 0:
 # | a rank holds | the whole network and some rows | a part of the network, or of one image |
 # | what it is for | more rows a second | what does not fit on one device |
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
-# | how often | once a step, where it can hide behind backward | at each cut, forward and backward, while the next layer waits for it |
+# | how often | once a step, where it can hide behind the backward pass | at each cut, forward and backward, while the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb), with the calls of [11](../notebooks/11_differentiable_communication.ipynb) |
 #

@@ -110,7 +110,7 @@ print("same gradients as on one device:",
 
 # %% [markdown]
 # The results agree bit for bit, because nothing is added in a different order. However, while one device computes, the other two wait. Unit 14 gives
-# them work, and units 11 to 15 are about models that are split.
+# them work, and units 11 to 15 are about split models.
 #
 # ## What data parallelism needs
 #
@@ -141,7 +141,7 @@ for copy in strategy.experimental_local_results(weight):
 
 # %% [markdown]
 # One `assign_add` changed all copies. On real GPUs only the list `devices` differs. Without a list, `MirroredStrategy()` takes every GPU that
-# TensorFlow sees, and `tf.config.set_visible_devices` can restrict these.
+# TensorFlow sees, unless `tf.config.set_visible_devices` restricts them.
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -269,8 +269,8 @@ draw.gradient_scaling(one_device, wrong, right)
 #
 # With n replicas, a shard has B/n examples. The mean over the shard divides by B/n and not by B, so each replica's gradient is n times too large for
 # its part, and so is their sum. In the picture, every weight is therefore on a line of slope n. Averaging over the replicas repairs this, but only
-# because all shards are equally large here. The uneven last batch below will show the difference. If you divide by the **global** batch and sum,
-# neither the number of replicas nor the size of a shard matters any more.
+# because all shards are equally large here. The uneven last batch below will show the difference. If you instead divide by the **global** batch and
+# sum, neither the number of replicas nor the size of a shard matters any more.
 #
 # With SGD, the wrong scale acts like a learning rate that is n times too high. With Adam you hardly notice it, because Adam divides by the size of
 # the gradient. Gradient clipping, however, then sets in n times too early.
@@ -330,8 +330,8 @@ print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(1
 #
 # ## A training loop
 #
-# Model and optimizer are created in the scope. Inside `run`, `apply_gradients` sums the gradients over the replicas and then updates every copy.
-# Because `tf.distribute.get_strategy()` returns the default strategy, which has one replica, the *same code* also trains on one device.
+# The model and the optimizer are created in the scope. Inside `run`, `apply_gradients` sums the gradients over the replicas and then updates every
+# copy. Because `tf.distribute.get_strategy()` returns the default strategy, which has one replica, the *same code* also trains on one device.
 
 # %%
 def build_model(width=32):
@@ -467,9 +467,9 @@ settle("02-remainder", agree)
 #
 # ## Metrics, fine-tuning, a checkpoint
 #
-# A metric counts in variables, so it must be created in the scope as well, which `compile` does for you. To **fine-tune** a model, freeze the layers
-# that must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you
-# can read it with a different number of replicas.
+# A metric keeps its counts in variables, so it must be created in the scope as well, which `compile` does for you. To **fine-tune** a model, freeze
+# the layers that must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored
+# variable, so you can read it with a different number of replicas.
 
 # %%
 data = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
@@ -504,10 +504,10 @@ print("read on one device:",
 # %% [markdown]
 # ## The same weights as a single process
 #
-# Most of units 01 to 10 train the same small network, each with a different system, and check whether it ends with the weights of a single process.
-# The network and the task are defined in `manyhands.track`. Its 1500 digits form six batches of 250 rows, and ten passes make 60 steps in `float64`.
-# The objective contains a penalty on the weights (weight decay), and a training run without any framework serves as the reference. Here four replicas
-# get 63, 63, 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
+# Most of units 01 to 10 train the same small network, each with a different system, and check whether it ends with the same weights as a single
+# process. The network and the task are defined in `manyhands.track`. Its 1500 digits form six batches of 250 rows, and ten passes make 60 steps in
+# `float64`. The objective contains a penalty on the weights (weight decay). A training run without any framework serves as the reference. Here four
+# replicas get 63, 63, 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
 
 # %%
 from manyhands import track
@@ -579,8 +579,7 @@ for n in (1, 2, 4):
 
 # %% [markdown]
 # > **On GPUs.** One process drives all GPUs of the machine, with one replica on each. A step returns before the GPUs have finished, so the clock
-# > above is
-# > right only because `float(...)` fetches the result. TensorFlow takes nearly all the memory of every GPU that it sees, unless
+# > above is right only because `float(...)` fetches the result. TensorFlow reserves nearly all the memory of every GPU that it sees, unless
 # > `tf.config.experimental.set_memory_growth` is on. Unit 07 continues with several machines.
 
 # %% [markdown]
@@ -684,7 +683,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #
 # The sum over the replicas is an **all-reduce**. `MirroredStrategy` performs it with TensorFlow's `CollectiveAllReduce`, which uses NCCL between
 # physical GPUs and TensorFlow's own ring between CPUs or logical GPUs. You build such a ring in unit 04. `ReductionToOneDevice` instead sums on one
-# device and copies the result back. This notebook uses it for strategies of several sizes.
+# device and copies the result back.
 #
 # * **`TPUStrategy`** is the counterpart for TPUs, with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU cores,
 #   and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`). (We do not run it here because it needs a
@@ -702,11 +701,11 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #
 # **The state of `tf.distribute` today.** It works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3,
 # `MirroredStrategy` and its `fit` work, while the strategies of units 07 and 08 need a custom training loop. Whether that will change is open. In
-# 2024, Keras's author wrote that this question was for Keras's team at Google to answer, and he advised using Keras 3 on JAX for several machines
+# 2024, Keras's author wrote that this question was for Keras's team at Google to answer, and for several machines he advised using Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface,
-# `keras.distribution`, is for JAX (its file for TensorFlow begins with "do not use", in 3.15). In JAX the step above needs no strategy, because
-# arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce ([JAX, Distributed
-# arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
+# `keras.distribution`, is for JAX (in 3.15, its file for TensorFlow begins with "do not use"). In JAX the step above needs no strategy, because
+# arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce
+# ([JAX, Distributed arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
 #
 # <details><summary><b>Reading older code?</b> What its names are called today</summary>
 #
@@ -725,11 +724,12 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # %% [markdown]
 # ## What you can do now
 #
-# 1. *Placement by hand:* `with tf.device(name)`. Training also needs copies of the weights, the sum of the gradients, and one update for all.
-# 2. *Mirrored variables:* created in `strategy.scope()`; `experimental_local_results(variable)` shows every copy.
-# 3. *Scaling:* sum of the examples' losses / global batch, so that the number of replicas drops out, up to rounding.
-# 4. *Uneven batches:* sum, count, divide once. `fit` averages the replicas' means, so its last batch is a little off.
-# 5. *Silent mistakes:* the table above.
+# 1. *Placement by hand:* `with tf.device(name)` places operations. Training also needs copies of the weights, the sum of the gradients, and the same
+#    update on every copy.
+# 2. *Mirrored variables:* Create them in `strategy.scope()`, and `experimental_local_results(variable)` shows every copy.
+# 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that the number of replicas drops out, up to rounding.
+# 4. *Uneven batches:* Sum, count, and divide once. `fit` averages the replicas' means, so its last batch is a little off.
+# 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07
 # (on several machines) and unit 17 (large batches).

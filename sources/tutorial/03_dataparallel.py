@@ -18,7 +18,7 @@
 # ## Four devices on any machine
 #
 # In this notebook, a device is a name. With four GPUs the list would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times. Replicas are still
-# real copies and threads are still real threads, and only the memory is shared. We come to real GPUs at the end.
+# real copies and threads are still real threads, although they share one memory. We come to real GPUs at the end.
 
 # %% tags=["setup"]
 import copy
@@ -118,9 +118,9 @@ settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is n
 # anything.
 # </details>
 #
-# A copy that is made by an *operation* is connected, because `to(device, copy=True)` is part of the graph, and its backward carries the gradient to the
-# tensor that was copied. If there are several copies, backward **adds up** their gradients, as it does for every tensor that is used several times. This
-# sum takes the role of the all-reduce in unit 01, and you do not have to write it.
+# A copy that is made by an *operation* is connected, because `to(device, copy=True)` is part of the graph, and its backward pass carries the gradient to
+# the tensor that was copied. If there are several copies, the backward pass **adds up** their gradients, as it does for every tensor that is used several
+# times. This sum takes the role of the all-reduce in unit 01, and you do not have to write it.
 
 # %%
 def connected(module, device, share):
@@ -382,8 +382,8 @@ settle("03-gil", shorter)
 # *Replicate* is Python code, too, which runs for each replica in every step. Here it is short because these networks have one layer, but with a hundred
 # layers it is not. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
 #
-# *Backward* is not shared between threads here, because PyTorch runs it for CPU tensors in the thread that has called it. For GPUs, PyTorch has a C++
-# thread for each device.
+# *Backward* is not shared between threads here, because for CPU tensors, PyTorch runs it in the thread that called it. For GPUs, PyTorch has a C++ thread
+# for each device.
 #
 # On a GPU, Python only *starts* an operation, and the device computes it. What counts then is whether one Python process can start operations for all
 # devices fast enough. Small operations on fast GPUs behave like the left panel.
@@ -392,8 +392,8 @@ settle("03-gil", shorter)
 # ## Why device 0 fills up
 #
 # All outputs are gathered on device 0. The loss is computed there, and the gradients and the optimiser state are also stored there. We count the bytes for
-# a network with many classes, in `float32`, with Adam, four devices and 1000 rows. The loss keeps something for its backward pass, too, which autograd
-# shows us.
+# a network with many classes, in `float32`, with Adam, four devices and 1000 rows. The loss also keeps something for its backward pass, and autograd shows
+# us how much.
 
 # %%
 torch.manual_seed(0)
@@ -433,9 +433,9 @@ print(f"{replica + training + gathered:.1f} MB with the loss on device 0, "
 settle("03-device-0", lambda: replica + training + gathered)
 
 # %% [markdown]
-# Device 0 holds all outputs a second time, since they are gathered there, and the log-probabilities of all rows, which the loss keeps. So it runs out of
-# memory first, while every other device holds a seventh of that. (These numbers are added up over a step. What exists only during the backward pass is not
-# counted.)
+# Since the outputs are gathered on device 0, it holds all of them a second time. It also holds the log-probabilities of all rows, which the loss keeps. So
+# it runs out of memory first, while every other device holds only a seventh as much. (These numbers are added up over a step. What exists only during the
+# backward pass is not counted.)
 #
 # The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the
 # log-probabilities of its rows (5 MB) instead of their outputs, so the other devices hold as much as before. Each replica returns the sum of its losses
@@ -469,9 +469,9 @@ print("names in its state_dict:", list(wrapped.state_dict()))
 print("names to save:          ", list(wrapped.module.state_dict()))
 
 # %% [markdown]
-# > **On GPUs.** There is one thread for each GPU, and backward runs in a C++ thread for each. Copies, inputs, outputs and gradients travel between the
-# > GPUs through device 0. Since Python only *starts* operations, the clock of the cells above would have to call `torch.cuda.synchronize()` first.
-# > The replicas' gradients are added up on device 0, with NCCL where it is available.
+# > **On GPUs.** There is one thread for each GPU, and the backward pass runs in one C++ thread for each. Copies, inputs, outputs and gradients travel
+# > between the GPUs through device 0. Since Python only *starts* operations, the clock of the cells above would have to call `torch.cuda.synchronize()`
+# > first. The replicas' gradients are added up on device 0, with NCCL where it is available.
 
 # %% [markdown]
 # With two GPUs or more, the next cell runs `nn.DataParallel` on the track's task, and shows the memory of each GPU. Elsewhere the cell is BLOCKED, which
@@ -510,14 +510,14 @@ else:
 # **The three most common mistakes.** (1) If the loss is inside the module, `loss.mean()` over the replicas' losses is a mean of means, which is wrong for
 # uneven pieces. (2) Some scripts trust what the forward pass has written, although batch norm's statistics come from replica 0's rows and attributes are
 # lost. (3) Others count on a piece for every device, although the small last batch of an epoch has fewer. The lab's checks recognise the first and the
-# third mistake as wrong answers, and look at the statistics.
+# third mistake as wrong answers, and also look at the statistics.
 #
 # <details><summary>Two traps inside PyTorch</summary>
 #
 # PyTorch itself makes the third mistake. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called
 # without its rows ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both from 2019, and
-# still so in 2.15). The second trap concerns padded sequences. If they are unpacked to the longest sequence *of the replica*, they cannot be gathered. Use
-# `pad_packed_sequence(..., total_length=...)` instead.
+# still present in 2.15). The second trap concerns padded sequences. If they are unpacked to the longest sequence *of the replica*, they cannot be
+# gathered. Use `pad_packed_sequence(..., total_length=...)` instead.
 # </details>
 #
 # ## From DataParallel to DDP, line by line
@@ -552,20 +552,18 @@ else:
 #
 # ## What you can do now
 #
-# * *Every step:* scatter splits the inputs, replicate copies the module, threads run the replicas, and gather joins the outputs. Backward takes the same
-#   way back, so that the copies' gradients add up in the original.
-# * *Rows:* pieces of ceil(n / devices), until no rows are left, so 5 rows on 4 devices make 3 replicas.
-# * *Lost:* everything that is not written in place in replica 0. Batch norm keeps the statistics of replica 0's rows.
+# * *Every step:* scatter splits the inputs, replicate copies the module, threads run the replicas, and gather joins the outputs. The backward pass takes
+#   the same path in reverse, so that the copies' gradients add up in the original.
+# * *Rows:* the pieces have ceil(n / devices) rows, until no rows are left, so 5 rows on 4 devices make 3 replicas.
+# * *Lost:* a replica's state is lost, unless it is written in place in replica 0. Batch norm keeps the statistics of replica 0's rows.
 # * *Threads:* long operations run side by side, whereas Python waits in line.
-# * *Device 0:* outputs, loss, gradients and optimiser state. Compute the loss inside the module.
-# * *Instead:* DistributedDataParallel. The table above shows which lines change.
+# * *Device 0:* it holds outputs, loss, gradients and optimiser state, so compute the loss inside the module.
+# * *Instead:* use DistributedDataParallel. The table above shows which lines change.
 #
 # **Go on** with the lab of this unit, where you complete the four functions. After that, unit 04 explains the all-reduce, and unit 06 explains what has
 # replaced DataParallel.
 #
 # **References.** [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), PyTorch's documentation · S. Li et al.
-# 2020,
-# *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704) · S. Ioffe and C. Szegedy
-# 2015, *Batch Normalization*, [arXiv 1502.03167](https://arxiv.org/abs/1502.03167) · S. Gross 2023, *Making the Global Interpreter Lock Optional in
-# CPython*,
-# [PEP 703](https://peps.python.org/pep-0703/)
+# 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv 2006.15704](https://arxiv.org/abs/2006.15704) · S. Ioffe and C.
+# Szegedy 2015, *Batch Normalization*, [arXiv 1502.03167](https://arxiv.org/abs/1502.03167) · S. Gross 2023, *Making the Global Interpreter Lock Optional
+# in CPython*, [PEP 703](https://peps.python.org/pep-0703/)

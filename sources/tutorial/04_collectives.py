@@ -6,7 +6,7 @@
 #
 # * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, and by halving and doubling.
 # * count the rounds and messages that each of them takes, and the bytes that the busiest rank sends.
-# * explain why each rank of a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
+# * explain why each rank in a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs and no more.
 # * recognise three mistakes: all ranks send first, chunks are off by one, and the right values come from the wrong algorithm.
 #
@@ -43,8 +43,8 @@ groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 # We use nothing but `dist.send` and `dist.recv`, which carry a message from one rank to one other. The groups below use gloo and CPU tensors, even on machines
 # with GPUs, because NCCL has different rules for single messages (see *The real ones*). The function `seen` runs a call on the first p ranks, and a ledger
 # records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the one that sends most, and how many **rounds** the
-# call took. The rounds are the longest chain of messages of which each had to wait for the one before. For example, four sends of one rank are four rounds,
-# whereas four messages from different ranks to one rank may travel at the same time, in one round.
+# call took. The number of rounds is the length of the longest chain of messages in which each had to wait for the one before. For example, four sends by one
+# rank take four rounds, whereas four messages from different ranks to one rank may travel at the same time, in one round.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -114,7 +114,7 @@ settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # the tree ran la
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# In the star, rank 0 sends four messages, one after another, which makes 4 rounds. On 1000 ranks it makes 999. In the tree, the number of ranks that have x
+# In the star, rank 0 sends four messages, one after another, so it takes 4 rounds. On 1000 ranks it takes 999. In the tree, the number of ranks that have x
 # doubles in each round, so 1, 2, 4 and then all 5 ranks have it. A tree therefore takes $\log_2 p$ rounds, rounded up, which is 3 rounds on 5 ranks and 10 on
 # 1000. In both cases, $p - 1$ messages travel in total, because every rank except rank 0 must receive x once.
 # </details>
@@ -170,15 +170,15 @@ for name, call in (("star all-reduce", star_all_reduce),
     told(name, found)
 
 # %% [markdown]
-# Look at the bytes of the tensor, which has 24,000 of them. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends
-# it three times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are about
-# 100 MB (Goyal et al. 2017), so all ranks would wait for the link of this one rank.
+# The tensor has 24,000 bytes. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends it three
+# times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are about 100 MB
+# (Goyal et al. 2017), so all ranks would wait for the link of this one rank.
 #
 # ## The ring
 #
-# For this reason, no message of a **ring** carries the whole tensor. We cut x into p chunks, and each rank sends only to the next rank, the last one to rank 0.
-# In each round, *every* rank sends one chunk and adds the chunk that it receives to its own. After p - 1 rounds, each rank has one chunk that contains the
-# numbers of all ranks. This first half is called **reduce-scatter**. In p - 1 more rounds, the finished chunks travel once around the ring, which is an
+# For this reason, no message of a **ring** carries the whole tensor. We split x into p chunks, and each rank sends only to the next rank (the last one sends to
+# rank 0). In each round, *every* rank sends one chunk and adds the chunk that it receives to its own. After p - 1 rounds, each rank has one chunk that contains
+# the numbers of all ranks. This first half is called **reduce-scatter**. In p - 1 more rounds, the finished chunks travel once around the ring, which is an
 # **all-gather**.
 #
 # All rounds consist of the same step, in which a rank sends to the next rank and receives from the previous one.
@@ -264,8 +264,9 @@ ring_all_reduce(x, groups[5], show)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# After one round, each rank has one chunk that contains two ranks, and these chunks form a diagonal. After four rounds, chunk r + 1 on rank r is complete, with
-# all five digits. In the first round of the all-gather, the complete chunks move on to the next rank, and after four rounds every rank has all of them.
+# After one round, each rank has one chunk that contains the numbers of two ranks, and these chunks form a diagonal. After four rounds, chunk r + 1 on rank r is
+# complete, with all five digits. In the first round of the all-gather, the complete chunks move on to the next rank, and after four rounds every rank has all
+# of them.
 # </details>
 #
 # **Mistake 2: off by one.** Which rank ends up with which complete chunk is a matter of convention. Here, rank r ends the first half with chunk r + 1, whereas
@@ -292,9 +293,10 @@ spacetime.spacetime(ring)
 # %% [markdown]
 # ## Halving and doubling
 #
-# The tree needs few rounds, and the ring needs few bytes. Can an algorithm have both? Each rank takes a partner that is half the ranks away, gives it one half
-# of x, receives the other half from it, and adds. Now one half of the ranks is responsible for one half of x, and the rest for the other. Within each half, the
-# ranks continue in the same way with half of the half, until each rank has a p-th of the sum. On the way back, each exchange doubles what a rank has.
+# The tree needs few rounds, and the ring needs few bytes. Can one algorithm have both advantages? Each rank takes a partner that is half the ranks away, gives
+# it one half of x, receives the other half from it, and adds it to its own. Now one half of the ranks is responsible for one half of x, and the rest for the
+# other. Within each half, the ranks continue in the same way with half of the half, until each rank has a p-th of the sum. On the way back, each exchange
+# doubles what a rank has.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -362,18 +364,19 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# On four ranks, each rank sends 12,000 bytes, then 6,000, and both amounts again on the way back. These are 36,000 bytes, as in a ring of four, but in 4 rounds
-# instead of 6. On 1024 ranks, it takes 20 rounds instead of 2046. With five ranks, rank 0 also sends the whole sum to rank 4, and there are two more rounds.
+# On four ranks, each rank sends 12,000 bytes, then 6,000, and both amounts again on the way back. The total is 36,000 bytes, as in a ring of four, but in 4
+# rounds instead of 6. On 1024 ranks, it takes 20 rounds instead of 2046. With five ranks, rank 0 also sends the whole sum to rank 4, and there are two more
+# rounds.
 # </details>
 #
 # The version with halves is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors, whereas gloo contains it but `torch.distributed`
-# does not call it. Why, then, are rings so common? A rank of a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
+# does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
 # send simultaneously to *different* partners in every round. In the first round, half of x travels half the ranks away, and messages that share a wire must
 # wait for each other. In addition, p should be a power of two.
 #
 # ## What each rank sends
 #
-# In a ring, a rank sends one chunk in each of $2(p-1)$ rounds, and each chunk is $S/p$ of a tensor of $S$ bytes. Together, it sends
+# In a ring, a rank sends one chunk in each of $2(p-1)$ rounds, and each chunk has $S/p$ of the tensor's $S$ bytes. In total, it sends
 #
 # $$ 2 \, \frac{p-1}{p} \, S $$
 #
@@ -407,8 +410,8 @@ for way, call in ways.items():
 # %% [markdown]
 # All five ways give the same sum on 2, 3, 4 and 5 ranks.
 #
-# **Predict.** A learner has written an all-reduce that gathers everything instead of a ring. The values are right, so only the bytes can show the difference.
-# What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
+# **Predict.** A learner has written an all-reduce that gathers everything instead of using a ring. The values are right, so only the bytes can show the
+# difference. What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
 
 # %%
 predict("04-test",
@@ -444,7 +447,7 @@ settle("04-test", enough)
 # On two ranks, all five ways send one tensor, because a rank has only one partner and each of the two needs the other's x. From three ranks on, the ring sends
 # less, and the difference grows. Since $(p-1)/p$ is always below 1, the ring never sends more than two tensors, on any number of ranks. No algorithm can do
 # better for all ranks at the same time, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star's bytes grow with p, and so do the bytes of
-# gathering everything, where *every* rank is as busy as the star's middle.
+# gathering everything, where *every* rank is as busy as the centre of the star.
 # </details>
 #
 # **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of
@@ -472,10 +475,10 @@ for p in (4, 64, 1024):
 # | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors on many ranks, where latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors, where bytes count |
 # | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, if the network can bear it |
-# | gather | 1 | $(p-1)S$ | so few numbers that nothing counts |
+# | gather | 1 | $(p-1)S$ | so few numbers that the cost does not matter |
 # | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
-# The tree's sum can take a round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks, for example, the
+# The tree's sum can take one round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks, for example, the
 # ledger has recorded 5 rounds instead of 6. In the same way, the table lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with
 # *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count, the gather takes $p - 1$ rounds and the star $2(p-1)$, which is
 # closer to what many messages really cost. We cannot build the last row here. Each rank sends its x to a switch once and receives the sum once, which is half
@@ -490,13 +493,13 @@ for p in (4, 64, 1024):
 # You do not have to write rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) already contain all of this. gloo's all-reduce is a ring,
 # unless its caller asks for a different algorithm.
 #
-# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and it makes several rings, one for each *channel*, each with a part of the tensor. On a
-# node with eight network cards, each ring leaves the node by a different card, so all cards are used ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)).
-# Many clusters connect card $i$ of all nodes to one switch, which is called a *rail*. NCCL's tree differs from ours. It consists of *two* binary trees over the
-# nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends
-# more than about $2S$, and the latency grows like the logarithm of the number of nodes (Sanders et al. 2009). Inside a node there is a chain. If GPUs are
-# connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in InfiniBand switches. `torch.distributed` calls gloo and NCCL by
-# the same names:
+# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and there are several rings, one for each *channel*, each of which carries a part of the
+# tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
+# ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, which is called a *rail*. NCCL's tree
+# differs from ours. It consists of *two* binary trees over the nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the
+# middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows like the logarithm of the number of nodes (Sanders et
+# al. 2009). Inside a node there is a chain. If GPUs are connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in
+# InfiniBand switches. `torch.distributed` calls gloo and NCCL under the same names:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
@@ -511,7 +514,7 @@ for p in (4, 64, 1024):
 # reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside each node (unit 05).
 #
 # `reduce_scatter` and `all_gather` take lists of tensors. Large programs, such as FSDP, mostly use `reduce_scatter_single` and `all_gather_single`, which take
-# one tensor that holds all parts, so that nothing has to be copied together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and
+# one tensor that holds all parts, so that no parts have to be copied together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and
 # `all_gather_into_tensor`.) Do all of them give the same result as our ring?
 
 # %%
@@ -560,11 +563,11 @@ if rank == 0:
     print(ledger.table())
 
 # %% [markdown]
-# > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one; 2.30 has an experimental way), `torch.cuda.set_device`
-# > before the first call, and contiguous tensors on the GPU. The collectives stay the same, but the messages do not. A call returns when it is
-# > *enqueued*, so `send` returns before x has left, and `wait()` makes the GPU's stream wait instead of Python. There are no tags, so the messages of a
-# > pair are matched in order. `isend` and `recv` of our ring can hang, because the first message of a pair is a meeting and a pair has one queue; start
-# > both with one `dist.batch_isend_irecv`. A hang shows later, at a line that reads a value, and a watchdog ends the process after ten minutes.
+# > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one GPU; 2.30 has an experimental way around this),
+# > `torch.cuda.set_device` before the first call, and contiguous tensors on the GPU. The collectives stay the same, but the messages do not. A call returns
+# > when it is *enqueued*, so `send` returns before x has left, and `wait()` makes the GPU's stream wait instead of Python. There are no tags, so the messages
+# > of a pair are matched in order. `isend` and `recv` of our ring can hang, because the first message of a pair is a meeting and a pair has one queue; start
+# > both with one `dist.batch_isend_irecv`. A hang shows up later, at a line that reads a value, and a watchdog ends the process after ten minutes.
 
 # %% [markdown]
 # ## What has aged
@@ -589,10 +592,10 @@ if rank == 0:
 # ## Summary
 #
 # * Star, tree, ring and halving can all be written with `send` and `recv`, for any number of ranks, and a reduce is a broadcast that runs backwards.
-# * A tree needs few rounds, and a ring needs few bytes. Halving and doubling needs few of both on a power of two, but each rank has a different partner in
+# * A tree needs few rounds, and a ring needs few bytes. Halving and doubling needs few of both if p is a power of two, but each rank has a different partner in
 #   every round.
-# * A rank of a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. That is $2(p-1)/p$ times the tensor, which is never more than two
-#   tensors.
+# * A rank in a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. In total, it sends $2(p-1)/p$ times the tensor, which is never more
+#   than two tensors.
 # * An all-reduce is a reduce-scatter and an all-gather, and also a reduce and a broadcast. Choose the smallest collective that is sufficient.
 # * If all ranks send first, they are in a deadlock. If chunks are off by one, the sums are wrong without an error. If you gather everything, the values are
 #   right, but each rank sends p/2 times the bytes.
@@ -605,7 +608,6 @@ if rank == 0:
 # P. Sanders, J. Speck, J. L. Träff 2009, *Two-tree algorithms for full bandwidth broadcast, reduction and scan*, Parallel Computing 35(12).
 # R. L. Graham et al. 2016, *Scalable hierarchical aggregation protocol (SHArP)*, [COM-HPC](https://doi.org/10.1109/COMHPC.2016.006).
 # P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677).
-# A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*, [arXiv 1802.05799](https://arxiv.org/abs/1802.05799).
 # NVIDIA, [NCCL: collective operations](https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html).
 
