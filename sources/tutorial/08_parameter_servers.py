@@ -171,7 +171,7 @@ settle("08-sync", same)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The server adds up four parts of the mean and takes one step, which is the step of the whole batch. Only the order of the additions differs, so only the last
+# The server adds up four parts of the mean and takes one step, which is the same step as for the whole batch. Only the order of the additions differs, so only the last
 # digits do (unit 01). The workers agree with each other to the last bit because they have all copied the same weights, and no worker ever changes a weight
 # itself.
 # </details>

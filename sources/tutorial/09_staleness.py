@@ -309,7 +309,7 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # With fresh gradients, the bound is $2 (1 + m)$, so momentum allows more. With a delay of 1 it is $1 - m$, which is a tenth, and longer delays behave in a
 # similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so momentum 0.9 moves the weight ten times as far. If
 # we count in this way, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, instead of 1, 0.35 and 0.18. If you take over both the rate *and* the momentum of a
-# synchronous run, you are far beyond the edge.
+# synchronous run, you are far beyond the bound.
 # </details>
 #
 # Moreover, in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016).
@@ -679,9 +679,9 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and the ranks' data are alike. (There are six batches and four
-# ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper
-# uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
+# With 15 all-reduces, both reach about the same objective as with 120, because eight steps are few and the ranks' data are alike. (There are six batches and
+# four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's
+# paper uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
 #
