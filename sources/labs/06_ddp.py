@@ -5,11 +5,11 @@
 # but are wrong, and you hand a training run to Slurm. At the end, you can
 #
 # * start all ranks of a group from the same state, with equal parameters and buffers.
-# * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while backward is still running.
+# * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while the backward pass is still running.
 # * keep ranks that used different parameters from waiting for each other.
 # * accumulate gradients without communication.
 # * distribute uneven data so that every rank takes the same number of steps.
-# * find the bugs of a training loop that runs, from its messages, its rows and its weights.
+# * find the bugs in a training loop that runs without an error, from its messages, its rows and its weights.
 # * complete a batch file that starts a training job on several nodes.
 #
 # **Before:** the tutorial of this unit, or the PyTorch that it teaches. **Minutes:** 85 · **Ranks:** 4, on 2 nodes · **Points:** 19.
@@ -74,8 +74,8 @@ check.broadcast(cluster, "broadcast_state")
 # %% [markdown]
 # ## 2. Buckets
 #
-# A message costs time before its first byte moves, so many small messages are slow. A single large one, however, can leave only when backward has ended.
-# Buckets of a few megabytes are a compromise. Since backward reaches the last layer first, the first bucket holds the last parameters.
+# A message costs time before its first byte moves, so many small messages are slow. A single large one, however, can leave only when the backward pass has
+# ended. Buckets of a few megabytes are a compromise. Since the backward pass reaches the last layer first, the first bucket holds the last parameters.
 #
 # *Difficulty ●○○, 7 minutes, 1 point*
 #
@@ -176,7 +176,7 @@ class HandDDP(nn.Module):
         return self.module(*inputs)
 
 # %% [markdown]
-# You write what happens when a gradient is ready, and what remains to be done between backward and the optimiser's step.
+# You write what happens when a gradient is ready, and what remains to be done between the backward pass and the optimiser's step.
 #
 # All ranks must send their buckets in the same order. Suppose that bucket 0 holds the last layer. On a rank that did not use this layer, the other buckets are
 # ready first:
@@ -188,7 +188,7 @@ class HandDDP(nn.Module):
 # rank 2:    bucket 1   bucket 2   bucket 0    none, none, then 0, 1, 2 together
 # ```
 #
-# Bucket 1 therefore never leaves before bucket 0, and `finish` sends whatever has not left when backward ends.
+# Bucket 1 therefore never leaves before bucket 0, and `finish` sends whatever has not left when the backward pass ends.
 #
 # *Difficulty ●●●, 15 minutes, 3 points*
 #
@@ -239,7 +239,7 @@ check.hooks(cluster, "HandDDP", "finish")
 # %% [markdown]
 # ## 5. no_sync
 #
-# A batch that does not fit into memory is cut into micro-batches, whose gradients add up in `grad`. Only the last micro-batch needs to communicate.
+# A batch that does not fit into memory is split into micro-batches, whose gradients add up in `grad`. Only the last micro-batch needs to communicate.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
@@ -347,7 +347,7 @@ def faulty_training(ddp, x, y, epochs):
 
 # %% [markdown]
 # The evidence shows what was sent, which rows each step took, and how far this rank's weights are from rank 0's. With 64 rows and 2 epochs, there are 4 steps.
-# What should each line show if the loop were correct?
+# What would each line show if the loop were correct?
 
 # %%
 # %%px --setup
@@ -447,7 +447,7 @@ def faulty_fine_tuning(model, batches, epochs):
     return rates
 
 # %% [markdown]
-# For the evidence, every rank takes two steps of three micro-batches with 2, 5 and 8 labels. On rank 3, the digits have been labelled at random.
+# To produce the evidence, every rank takes two steps of three micro-batches with 2, 5 and 8 labels. On rank 3, the digits have been labelled at random.
 
 # %%
 # %%px --setup

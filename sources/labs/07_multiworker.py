@@ -5,8 +5,8 @@
 # sees, and the checkpoint. At the end, you can
 #
 # * write a correct `TF_CONFIG` for any layout of hosts and roles.
-# * train with `Model.fit` on several workers, with the steps and the weights of a single process.
-# * scale losses and penalty so that the parts of all workers add up to the objective of a single process.
+# * train with `Model.fit` on several workers, with the same steps and the same weights as a single process.
+# * scale the losses and the penalty so that the parts of all workers add up to the objective of a single process.
 # * predict which worker sees which sample under each auto-shard policy, and write an input pipeline that gives each sample to exactly one worker.
 # * save a checkpoint on several workers so that one file is left.
 #
@@ -82,8 +82,8 @@ check.config(tf_config)
 # ## 2. Model.fit on all workers
 #
 # All workers call your function with the same arrays, where `x` holds all samples and `y` their classes. Train a model from `make_model()` with `Model.fit` and
-# plain SGD, for `epochs` epochs. In each step, *all* workers together use `global_batch` samples, in their stored order. The workers must end with the weights
-# of a single process that starts with the chief's weights.
+# plain SGD, for `epochs` epochs. In each step, *all* workers together use `global_batch` samples, in their stored order. The workers must end with the same
+# weights as a single process that starts with the chief's weights.
 #
 # The model's outputs are scores and not probabilities. The batch divides evenly, and `strategy` is defined in the set-up cell.
 #
@@ -149,9 +149,9 @@ check.loss(cluster, "part_of_objective")
 # %% [markdown]
 # ## 4. Which worker sees which sample?
 #
-# The data is stored in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on, and the samples are numbered through all files, from 0. The data
-# is read in this order and batched by the *global* batch size. Predict what `experimental_distribute_dataset` gives to each worker, for the three policies of
-# the tutorial.
+# The data is stored in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on, and the samples are numbered consecutively across all files,
+# starting at 0. The data is read in this order and batched by the *global* batch size. Predict what `experimental_distribute_dataset` gives to each worker, for
+# the three policies of the tutorial.
 #
 # The batch size need not be divisible by the number of workers. The last batch may be smaller, and it is then split by its own size.
 #
@@ -301,9 +301,9 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # %% [markdown]
 # ## As a script
 #
-# The script [07_train.py](07_train.py), next to this lab, trains the same network with `Model.fit`. Two processes run it that differ only in their `TF_CONFIG`,
-# and it keeps a backup in a folder that all workers see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows when you run
-# `sbatch 07_train.sbatch FOLDER`. The next cell shows nothing for up to a minute, because two new processes import TensorFlow.
+# The script [07_train.py](07_train.py), next to this lab, trains the same network with `Model.fit`. It is run by two processes that differ only in their
+# `TF_CONFIG`, and it keeps a backup in a folder that all workers can see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows
+# when you run `sbatch 07_train.sbatch FOLDER`. The next cell shows nothing for up to a minute, because two new processes import TensorFlow.
 
 # %%
 import tempfile

@@ -5,7 +5,7 @@
 #
 # * assign variables to servers so that no server's link carries more bytes than it may, and split the variables that are too large for one server.
 # * push gradients to the servers that store the variables, and pull the variables back, in place.
-# * write a synchronous server, whose workers end with the weights of a single process.
+# * write a synchronous server, whose workers end with the same weights as a single process.
 # * write an asynchronous server, replay a schedule on it, and compute how stale each gradient was.
 # * compute from latency and bandwidth how many servers are enough, and when more of them do not help.
 # * train with TensorFlow's `ParameterServerStrategy`, where each gradient is computed on a worker and the variable is stored on a server.
@@ -51,7 +51,7 @@ class Piece(NamedTuple):
 #
 # ## 1. Which server keeps what
 #
-# In each step, every worker pulls all variables. What a server keeps therefore leaves over its link once for **each** worker, and the same number of bytes
+# In each step, every worker pulls all variables. What a server keeps therefore leaves through its link once for **each** worker, and the same number of bytes
 # arrives as gradients. Assign the variables to the servers so that no server's link carries more than `link_bytes` in either direction in one step.
 #
 # If a variable is too large for one server, split it into pieces of whole rows. Since each piece is a message, a server keeps at most one piece of a variable.
@@ -93,8 +93,8 @@ check.place(cluster, "place")
 # ## 2. Push and pull
 #
 # You write both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps the piece. It also sends to every server the
-# number of rows of data over which the gradient is a sum. The server **takes** the push of a worker. Later, the server **gives** its pieces to a worker, which
-# **pulls** them into its variables.
+# number of rows of data over which the gradient was summed. The server **takes** the push of a worker. Later, the server **gives** its pieces to a worker,
+# which **pulls** them into its variables.
 #
 # You may choose how a push is divided into messages, because you write both ends. Use `dist.send` and `dist.recv`, with `dst` and `src`. The tensor that
 # receives a message must have the message's shape and dtype.
@@ -238,14 +238,14 @@ check.asynchronous(cluster, "asynchronous")
 #
 # More servers share the bytes, until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the model of the tutorial.
 #
-# The function `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` returns the time of one exchange in seconds, in which every worker
+# The function `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` returns the time in seconds of one exchange, in which every worker
 # pushes `n_bytes` of gradients and then pulls as many bytes of variables. A time that is equal to the limit is allowed.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# From how many servers on does the time no longer change? For more help, run `hint("08-servers")` in a separate cell.
+# At what number of servers does the time stop changing? For more help, run `hint("08-servers")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="servers"
@@ -270,8 +270,8 @@ check.servers(cluster, "fewest_servers")
 # ## All together, under the limit
 #
 # You do not need to write anything here. The check trains a small network on your servers with real gradients, and your `place` decides what each server keeps.
-# The ledger watches each link. In a step, a server's link may carry `link_bytes`, and 64 bytes more for each worker, for the count and whatever else you send
-# in addition to the gradients.
+# The ledger watches each link. In a step, a server's link may carry `link_bytes` plus 64 bytes for each worker, for the count and whatever else you send in
+# addition to the gradients.
 
 # %% tags=["check"] grade_id="train-check" points=3
 check.train(cluster, "place", "push", "pull", "synchronous_step")

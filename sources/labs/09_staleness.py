@@ -139,9 +139,9 @@ check.rate(largest_stable_rate)
 # most `bound` ahead of the **smallest** clock of all workers that have not left, including those that are computing. Otherwise, it waits. Bound 0 is lockstep,
 # and with `float("inf")` there is no barrier at all.
 #
-# The server calls `done(worker)` when a worker has finished a step. It calls `leave(worker)` when a worker has no more steps, or when it has died, in the
-# middle of a step or while it waited. Both methods return the list of workers that may begin a step **now**, in ascending order. The server notifies each of
-# them, and they compute from then on. At the start, all workers have clock 0 and compute their first step.
+# The server calls `done(worker)` when a worker has finished a step. It calls `leave(worker)` when a worker has no more steps, or when it has died (in the
+# middle of a step or while it was waiting). Both methods return the list of workers that may begin a step **now**, in ascending order. The server notifies each
+# of them, and these workers start computing immediately. At the start, all workers have clock 0 and compute their first step.
 #
 # *Difficulty ●●●, 14 minutes, 5 points*
 #
@@ -201,8 +201,8 @@ check.barrier(cluster, "Barrier")
 # are too few, whereas 200,000 are enough. Then make two choices, each to within 1 % of the best.
 #
 # * **The number of machines is fixed.** Of `machines` machines, b are backups, so a step has machines - b gradients. The function `steps(n)` returns how many
-#   steps reach the target if each of them averages n gradients. With fewer gradients, however, more steps are needed. Which b, from 0 to machines - 1, has the
-#   shortest time to the target?
+#   steps reach the target if each of them averages n gradients. With fewer gradients, however, more steps are needed. Which b, from 0 to machines - 1, gives
+#   the shortest time to the target?
 # * **The machines are rented.** A step always has n gradients, and you pay for each of n + b machines as long as the step takes. Which b, from 0 to n - 1,
 #   makes a step cheapest?
 #

@@ -4,7 +4,7 @@
 # Unit 04 counted rounds and bytes. This unit gives them a price. It measures two numbers for a link and derives the time of every collective from them. At the
 # end, you can
 #
-# * time messages reliably, and fit latency and bandwidth with a band of confidence.
+# * time messages reliably, and fit latency and bandwidth with a confidence band.
 # * predict a ring, a tree, halving and doubling, and a parameter server for any number of ranks, and an all-reduce over two kinds of links.
 # * find the size at which ring and tree cross, and check the prediction.
 # * explain what a model assumes, and find out why a measurement is twice the prediction.
@@ -45,9 +45,9 @@ joined = cluster.run(join)
 #
 # $$ t(n) = \alpha + \frac{n}{B} $$
 #
-# The **latency** $\alpha$ is the time that even an empty message takes. The **bandwidth** $B$ is measured in bytes per second, and $\beta = 1/B$ is the time of
-# a byte. This is the whole *alpha-beta model* (Hockney 1994). At $n = \alpha B$, a message costs twice its latency. Much smaller messages take almost only
-# latency, and much larger ones almost only bandwidth.
+# The **latency** $\alpha$ is the time that even an empty message takes. The **bandwidth** $B$ is measured in bytes per second, and $\beta = 1/B$ is the time
+# per byte. This is the whole *alpha-beta model* (Hockney 1994). At $n = \alpha B$, a message costs twice its latency. Much smaller messages are dominated by
+# the latency, and much larger ones by the bandwidth.
 #
 # ## A ping-pong
 #
@@ -98,11 +98,11 @@ settle("05-latency", longer)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# It takes hardly any longer, because well below $\alpha B$ (some ten thousand bytes on a quiet machine, some hundred thousand on a busy one), you pay for the latency,
-# which comes from system calls and from waking up the other process. Only above that do the bytes count.
+# It takes hardly any longer, because well below $\alpha B$ (tens of thousands of bytes on a quiet machine, hundreds of thousands on a busy one), you pay for
+# the latency, which comes from system calls and from waking up the other process. Only above that do the bytes count.
 #
-# The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never report
-# the mean of a few timings.
+# The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never
+# report the mean of a few timings.
 # </details>
 #
 # ## The fit
@@ -153,15 +153,15 @@ settle("05-fit", fitting)
 # <details><summary>Why?</summary>
 #
 # The means give three times the latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of 1 %
-# at 268 MB is 1340 us, which is more than forty times the latency that we look for. As a result, the largest messages decide alone, and the latency is what
-# they leave over, here 17 us, and with different noise even less than 0. Relative errors treat all sizes alike. To use them, minimise $\sum \big((\alpha +
-# n\beta - t)/t\big)^2$, that is, weight with $1/t$.
+# at 268 MB is 1340 us, which is more than forty times the latency that we look for. As a result, the largest messages alone decide, and the latency is whatever
+# they leave over, which is 17 us here and can even be negative with different noise. Relative errors treat all sizes alike. To use them, minimise $\sum
+# \big((\alpha + n\beta - t)/t\big)^2$, that is, weight with $1/t$.
 # </details>
 #
 # ## How far can it be trusted?
 #
-# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** draws from the times that we already have, as many of
-# each size, with replacement. It fits them and repeats this (Efron 1979). The middle 90 % of the fits form a band. `manyhands.simulate` has the fit and the
+# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** draws as many times of each size from those that we
+# already have, with replacement, fits them, and repeats this (Efron 1979). The middle 90 % of the fits form a band. `manyhands.simulate` has the fit and the
 # bootstrap.
 
 # %%
@@ -202,8 +202,8 @@ print("yours:", told(sizes, times_s))
 #
 # <details><summary>Is this unit 04's star?</summary>
 #
-# It is not, because in that star each send waited for the one before, so each was a round. Note also that a measured latency already contains the overhead of
-# one message.
+# It is not, because in that star each send waited for the one before, so each send was a round. Note also that a measured latency already contains the overhead
+# of one message.
 # </details>
 #
 # **Predict.** Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
@@ -240,8 +240,8 @@ settle("05-large", lambda: fastest(100_000_000))
 # <details><summary>Why?</summary>
 #
 # With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages
-# in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as a message costs it 0.3 us. On 4 and on 64 ranks, where it handles few messages, it
-# is the fastest.
+# in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as each message occupies it for 0.3 us. On 4 and on 64 ranks, where it handles few
+# messages, it is the fastest.
 #
 # With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of
 # the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the four beats it. However, the model does not know that its partners are far
@@ -249,7 +249,7 @@ settle("05-large", lambda: fastest(100_000_000))
 # split into many, as in unit 08.)
 # </details>
 #
-# The times of ring and tree are two straight lines over $n$. The one with fewer rounds is the steeper one, so they cross, at
+# The times of ring and tree are two straight lines in $n$. The one with fewer rounds is the steeper one, so they cross, at
 #
 # $$ n^* = \alpha B \, \frac{p - 1 - L}{L - (p - 1)/p}, \qquad L = \lceil\log_2 p\rceil $$
 
@@ -335,11 +335,11 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Does the ring take longer than predicted? Then compare it with `ready ahead`, which has the same rounds and the same four ranks that send simultaneously, but
-# posts all receives before. If `ready ahead` comes near the prediction, the number of simultaneous messages is not to blame, because each round of our ring
-# waits for something more. The emulated network below shows what this is. If `ready ahead` takes much longer, too (look at the largest size), the ranks share
-# cores and memory, so *messages on different links do not disturb each other* does not hold. In addition, the ring adds up and starts each round from Python,
-# and the model knows neither. As a result, the two may cross at a different size than predicted on one machine, or not at all.
+# If the ring takes longer than predicted, compare it with `ready ahead`, which has the same rounds and the same four ranks that send simultaneously, but posts
+# all receives before. If `ready ahead` comes near the prediction, the number of simultaneous messages is not to blame, because each round of our ring waits for
+# something more. The emulated network below shows what this is. If `ready ahead` takes much longer, too (look at the largest size), the ranks share cores and
+# memory, so *messages on different links do not disturb each other* does not hold. In addition, the ring adds chunks and starts each round from Python, and the
+# model includes neither. As a result, on one machine the two may cross at a different size than predicted, or not at all.
 # </details>
 #
 # The next cell shows one round of the ring in which all ranks take part and each receive is posted in its round. (Set the last argument, `ready_ahead`, to True
@@ -377,7 +377,7 @@ else:
     print("four nodes, 10 Mbit/s and 10 ms between them")
 
 # %% [markdown]
-# The fit should give about 10 ms and 1.25 MB/s, and for such a link the formula gives a size at which ring and tree cross.
+# The fit should give about 10 ms and 1.25 MB/s. For such a link, the formula gives the size at which ring and tree cross.
 #
 # **Predict.** Now we measure the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
 
@@ -433,7 +433,7 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 # %% [markdown]
 # The tree takes the predicted time, to within a quarter, although the machine is busy, because the links no longer share anything. (The fitted latency is more
 # than the link's 10 ms, because processes have to wake up, and the fit has measured that, too.) However, for small messages the ring of unit 04 takes **twice**
-# the predicted time, although no other message disturbs it. For this reason, the two lines meet only at about 64 kB, and not at 15 kB.
+# the predicted time, although no other message disturbs it. For this reason, the two lines meet only at about 64 kB instead of 15 kB.
 #
 # **Predict.** What takes a second latency in each round?
 
@@ -456,7 +456,7 @@ settle("05-second-latency", second_latency)
 #
 # gloo sends nothing before it knows that the receiver has room for it, so the receiver first sends a message to say so. In a ping-pong and in a tree, the
 # receiver has been waiting for a long time, so that message has arrived before it is needed. In a ring, however, all ranks call `isend` and `recv` at the same
-# moment. Therefore, "ready" needs one latency, and then the data needs another. MPI calls this a *rendezvous* and uses it for large messages.
+# moment. Therefore, "ready" takes one latency, and the data that follow take another. MPI calls this a *rendezvous* and uses it for large messages.
 #
 # `ready ahead` posts all receives of the ring before the first round. Then the rounds cost what the model predicts, to within an eighth. The factor of two was
 # not an inaccuracy of the prediction. It was a message that we had not thought of, and a model is useful precisely because it reveals such messages.
@@ -469,7 +469,8 @@ settle("05-second-latency", second_latency)
 # or a reduce. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, and for an all-gather
 # the gathered one.) With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
 #
-# If a switch adds (NVLS), or with NCCL's tree on two nodes, busbw is only an equivalent and can exceed the link's bandwidth, as the fold below shows.
+# If a switch does the adding (NVLS), or with NCCL's tree on two nodes, busbw is only an equivalent and can exceed the link's bandwidth, as the fold below
+# shows.
 #
 # **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
@@ -490,7 +491,7 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Even `ready ahead` reaches less than half of the link's bandwidth with 64 kB, because six latencies are half of its time. A bandwidth describes large tensors
+# Even `ready ahead` reaches less than half of the link's bandwidth at 64 kB, because six latencies are half of its time. A bandwidth describes large tensors
 # only, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more of them, so it keeps its links busy and still
 # has a low busbw.
 #
@@ -501,16 +502,17 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 #
 # ## Two kinds of links
 #
-# In a cluster, the GPUs of one node have fast links, while the nodes have slow ones. An all-reduce in **two levels** sends less over the slow ones. With $g$
-# ranks on each of $m$ nodes, it makes a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the other nodes, and an
-# all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l \le g$:
+# In a cluster, the GPUs of one node have fast links, while the links between nodes are slow. An all-reduce in **two levels** sends less over the slow ones.
+# With $g$ ranks on each of $m$ nodes, it performs a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the other
+# nodes, and an all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l
+# \le g$:
 #
 # $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m\,l\,B_2}\right) $$
 #
 # Our emulated nodes have one link each, so $l = 1$. A GPU server often has one for each GPU. For example, a DGX H100 has 450 GB/s of NVLink each way from each
 # of its 8 GPUs, and eight network links (InfiniBand NICs) of 50 GB/s. There, $l = g = 8$, so each ring between the nodes has a separate link.
 #
-# The next cell builds both ways from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in their order.)
+# The next cell builds both ways from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in order.)
 
 # %%
 def flat(x, inside, across):
@@ -598,12 +600,12 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 #
 # In the flat ring, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, the node's two ranks send $2 \cdot \frac{1}{2}$
 # of half a tensor each, which is 1 tensor together. Therefore, two levels are 1.5 times as fast for a large tensor, or a little more. (With 16 bytes, nearly
-# all that travels is set-up. There the model is also rough, because it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in only three
-# of its six hops, and a crossing may take a second latency, for "ready".)
+# all of the traffic is set-up. There the model is also rough, because it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in only
+# three of its six hops, and a crossing may take a second latency, for "ready".)
 #
-# With many nodes and one link each, both ways send nearly two tensors over it. What two levels save are rounds, since they take $2(g-1) + 2(m-1)$ instead of
-# $2(gm-1)$, which for 16 nodes of 8 ranks is 44 instead of 254. With a link for each rank, two levels use all $g$ links of a node, while a single flat ring
-# enters and leaves a node by one. (NCCL makes several rings, which use different links.)
+# With many nodes and one link each, both ways send nearly two tensors over each link. However, two levels save rounds, since they take $2(g-1) + 2(m-1)$
+# instead of $2(gm-1)$, for example 44 instead of 254 on 16 nodes of 8 ranks. With a link for each rank, two levels use all $g$ links of a node, while a single
+# flat ring enters and leaves a node through only one. (NCCL makes several rings, which use different links.)
 # </details>
 #
 # ## Many small gradients
@@ -633,14 +635,14 @@ for count in (64, 8, 1):
     print(f"{count:>3} messages: {max(cluster.run(in_messages, count)) * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries put gradients together, which is called
-# **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`,
-# `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one, because the backward pass computes
-# the last layer's gradients first, and these can travel while the first layers are still computing.
+# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries combine gradients, which is called **message
+# fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`,
+# `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one message, because the backward pass
+# computes the last layer's gradients first, and these can travel while the first layers are still computing.
 #
-# ResNet-50 has 161 gradients, which are 102 MB. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the
-# gradients become ready one after another at equal distances, that 64 ranks have links of 10 Gbit/s with 50 us, and that a library takes the fastest way,
-# either of ring and tree, or of ring, tree and halving.
+# ResNet-50 has 161 gradients, 102 MB in all. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the gradients
+# become ready one after another at equal intervals, that 64 ranks have links of 10 Gbit/s with 50 us, and that a library chooses the fastest among either ring
+# and tree or ring, tree and halving.
 #
 # **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What does a better library change?
 
@@ -680,10 +682,12 @@ settle("05-buckets", best)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, both algorithms take nearly the same time (282 and 287 ms), because nothing is sent
-# before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree alone, small buckets look
-# terrible, although our tree needs nearly half of those 476 ms for the bytes, because it sends the whole tensor in each round. With halving, 10 MiB is best, and 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different size is
-# best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the time before the first bucket is ready, 50 ms are therefore not hidden.
+# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, both algorithms take nearly the same time (282 and 287
+# ms), because nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree
+# alone, small buckets look terrible, although our tree needs nearly half of those 476 ms for the bytes, because it sends the whole tensor in each round. With
+# halving, 10 MiB is best, and 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different
+# ranks and links, a different size is best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these
+# bytes, whatever the size of the buckets. Together with the time before the first bucket is ready, 50 ms are therefore not hidden.
 # </details>
 #
 # ## Compute against bytes
@@ -707,16 +711,16 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
           f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
 
 # %% [markdown]
-# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, which are 9890 in a node. If the GPUs of a node split each layer (unit 15), each
-# has an eighth of the weights and sums it with its counterparts in the other nodes over its share of the links. All eight work on the same tokens, so the right
-# column counts the tokens of a node, and it is the same number. Hence, splitting the layers does not change the batch that hides the gradients. With fewer
-# tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes costs a latency, too, of 2.7 to 14 us
-# in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, or 9890 in a node. If the GPUs of a node split each layer (unit 15), each has an
+# eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight work on the same tokens, so the
+# right column counts the tokens of a node and shows the same number. Hence, splitting the layers does not change the batch that hides the gradients. With fewer
+# tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a latency, which is 2.7 to
+# 14 us in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
 #
 # **Use the model** to choose between ring and tree, one server and four, a larger bucket and a faster network, and to *notice* that something takes three times
-# as long as predicted. It takes a minute to measure, and it is right about the order long before it is right about the milliseconds.
+# as long as predicted. Its two numbers take a minute to measure, and it is right about the order long before it is right about the milliseconds.
 #
 # **Do not use it** to promise milliseconds, because it includes no messages that share a wire, no slow rank, no adding up, and no second latency for "ready". A
 # library may also choose a different algorithm. For example, NCCL chooses by size and wiring, while gloo takes a ring for an all-reduce of any size.
@@ -724,12 +728,12 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # %% [markdown]
 # > **On GPUs.** A call returns when it is *enqueued*, so a timer around it measures nothing else. Call `torch.cuda.synchronize()` before each look at the
 # > clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
-# > kernels run on the GPU's own processors and slow down the computing next to them. For a ping-pong, `send` and `recv` are enough, but a ring by hand
+# > kernels run on the GPU's own processors and slow down the computing next to them. For a ping-pong, `send` and `recv` are enough, but a hand-written ring
 # > needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
 
 # %% [markdown]
 # **The three most common mistakes.** If you time *only the sending*, you miss the arrival, because `send` returns when the message has been handed over, and a
-# GPU call before anything has happened. If you fit *errors in seconds*, the largest messages decide alone, and the latency is their noise. If you count *the
+# GPU call before anything has happened. If you fit *errors in seconds*, the largest messages alone decide, and the latency is their noise. If you count *the
 # latency once*, you forget that a collective pays it in every round, $2(p-1)$ times in a ring.
 #
 # ## What has aged
@@ -738,7 +742,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 #
 # | older talks and articles say | today |
 # |---|---|
-# | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and on many nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides them (unit 06). |
+# | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and between many, nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides them (unit 06). |
 # | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. By the model, what grows with $p$ is the number of rounds, so 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
 # | a parameter server in the middle, or peer to peer | The server's one link carries everything, so servers are sharded (unit 08), or there is no server. |
 # | Horovod's pull request tests a *fused* all-reduce | Fusion is still its core. The buffer has doubled to 128 MB, and the cycle is 1 ms instead of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)). |
@@ -754,7 +758,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 #   count.
 # * The crossing of ring and tree grows in proportion to $\alpha B$, and mostly with the number of ranks. However, it drops just above each power of two, where
 #   the tree gets two more rounds. For 2 and 3 ranks there is none.
-# * The model assumes links that do not disturb each other and one latency per round. On one machine with few cores links do, and a library that asks before it
+# * The model assumes links that do not disturb each other and one latency per round. On one machine with few cores they do, and a library that asks before it
 #   sends pays two latencies.
 # * Buffers save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
 # * A rank needs $F/B$ tokens in a step to hide its gradients.

@@ -67,7 +67,7 @@ print(f"rows {mine.start} to {mine.stop - 1}")
 # ## Averaged gradients are not enough
 #
 # The loss of the whole batch is the mean of the losses of its quarters, because the quarters have the same size. Therefore, its gradient is the mean of the
-# quarters' gradients, and computing it takes one all-reduce for each parameter and a division. The next cell writes this out, with a loop that trains with it.
+# quarters' gradients, and computing it takes one all-reduce for each parameter and a division. The next cell writes this out, with a training loop.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -176,8 +176,8 @@ print("after DDP(norm):", norm.running_mean.tolist())
 #
 # ## Gradients become ready layer by layer
 #
-# `average_gradients` waits until backward has ended. However, backward goes through the layers from the last to the first, and a gradient is ready as soon as
-# backward has passed its layer. A hook on each parameter shows the order.
+# `average_gradients` waits until the backward pass has ended. However, the backward pass visits the layers from the last to the first, and a gradient is ready
+# once it has passed its layer. Hooks on the parameters show the order.
 
 # %%
 # %%px --ranks 0
@@ -188,8 +188,8 @@ for name, parameter in model.named_parameters():
 loss_of(model, mine).backward()
 
 # %% [markdown]
-# A hook can therefore *start* the all-reduce of the last layer while backward is still computing the first one. With `async_op=True`, the call immediately
-# returns a *work* handle, on which we must wait before the optimiser's step.
+# A hook can therefore *start* the all-reduce of the last layer while the backward pass is still computing the first. With `async_op=True`, the call immediately
+# returns a *work* handle, for which we must wait before the optimiser's step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -235,11 +235,11 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 #
 # The next network has more to send. Each of its six layers has 512 x 512 weights, and therefore 1 MiB of gradients. We train it in three ways:
 #
-# * **naive** runs backward, and then one all-reduce after another.
+# * **naive** runs the backward pass, then one all-reduce after another.
 # * **hooks** uses the two functions above, with one message per layer.
 # * **DDP** joins gradients into *buckets*, here of 2 MiB. Because of `register_comm_hook`, it calls its all-reduce from Python, where our ledger records it.
 #
-# `median_steps` runs twelve steps of each in turn, drops the first three, and keeps the step of median length.
+# `median_steps` runs twelve steps of each in turn, drops the first three, and keeps the median.
 
 # %%
 # %%px
@@ -265,7 +265,7 @@ steps = median_steps({
     "DDP": (lambda: ddp(inputs).square().mean(), lambda: None)})
 
 # %% [markdown]
-# **Predict.** In which of the three ways does the first message leave before backward has ended? And how many messages does a step of each way send?
+# **Predict.** In which of the three ways does the first message leave before the backward pass has ended? How many messages does a step of each way send?
 
 # %%
 predict("06-early",
@@ -305,10 +305,10 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# In the top part (*naive*), the network is idle during backward, and the rank computes nothing while the messages travel. In the middle and at the bottom
-# (*hooks* and *DDP*), most of the communication is hidden behind the computation. What remains is the tail, which is the last message. No overlap can hide it,
-# because it holds the gradients of the first layer, and backward reaches that layer last. (Where there are few cores, a message slows down backward itself, and
-# the tail may fall inside the bar of backward.)
+# In the top part (*naive*), the network is idle during the backward pass, and the rank computes nothing while the messages travel. In the middle and at the
+# bottom (*hooks* and *DDP*), most of the communication is hidden behind the computation. What remains is the tail, which is the last message. No overlap can
+# hide it, because it holds the gradients of the first layer, which the backward pass reaches last. (Where there are few cores, a message slows down the
+# backward pass itself, and the tail may fall inside its bar.)
 #
 # An all-reduce cannot end before the last rank has reached it, so a long first message under *naive* is mostly time spent waiting for slower ranks.
 #
@@ -327,10 +327,10 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # %% [markdown]
 # ## Buckets
 #
-# A message has a fixed cost before its first byte, so many small messages are slow. A single large one, however, could leave only at the end of backward.
-# Buckets are a compromise: DDP fills a bucket with gradients, in the order in which backward computes them, until it holds `bucket_cap_mb` or more. The default
-# is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below), Li et al.
-# (2020) report near-linear scaling to 256 GPUs.
+# A message has a fixed cost before its first byte, so many small messages are slow. A single large one, however, could leave only at the end of the backward
+# pass. Buckets are a compromise: DDP fills a bucket with gradients, in the order in which they are computed, until it holds `bucket_cap_mb` or more. The
+# default is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below), Li
+# et al. (2020) report near-linear scaling to 256 GPUs.
 #
 # Here is our small network with 1 KiB buckets, step by step:
 
@@ -349,7 +349,7 @@ for step in range(3):
 
 # %% [markdown]
 # In its first step, DDP does not know yet in which order the gradients become ready, so it sends all of them in one bucket, whatever their size. After that, it
-# cuts by the limits above and sends one bucket for each layer.
+# applies the limits above and sends one bucket for each layer.
 #
 # <details><summary>Why 330 and 2080 numbers?</summary>
 #
@@ -366,8 +366,8 @@ for step in range(3):
 #
 # ## no_sync: four micro-batches, one exchange
 #
-# If a batch does not fit into memory, cut it into micro-batches, whose gradients add up in `grad` until the optimiser's step. Only the last backward pass needs
-# to communicate, and `no_sync()` keeps DDP silent during the others.
+# If a batch does not fit into memory, split it into micro-batches, whose gradients add up in `grad` until the optimiser's step. Only the last backward pass
+# needs to communicate, and `no_sync()` keeps DDP silent during the others.
 #
 # **Predict.** With four micro-batches and two buckets, how many all-reduces does a step send without `no_sync`, and how many with it? Do the gradients differ?
 
@@ -428,7 +428,7 @@ print("10 samples in stored order:", list(sampler))
 
 # %% [markdown]
 # Ten samples fill twelve places, so samples 0 and 1 appear twice. This hardly matters in training. In an *evaluation*, however, they count twice, so an
-# accuracy over all ranks is slightly wrong. For an evaluation, cut the data exactly (`shard`), count the correct answers, and add up sums instead of means.
+# accuracy over all ranks is slightly wrong. For an evaluation, split the data exactly (`shard`), count the correct answers, and add up sums instead of means.
 #
 # With `shuffle=True`, all ranks draw the same permutation from `seed + epoch`.
 #
@@ -530,7 +530,7 @@ except RuntimeError as error:
 
 # %% [markdown]
 # With `find_unused_parameters=True`, DDP searches the graph after each forward pass and counts every parameter that is not in it as ready. Use it only where
-# branches are really skipped, because it costs time in every step, and the buckets stay as the constructor cut them.
+# branches are really skipped, because it costs time in every step, and the buckets stay as the constructor made them.
 
 # %%
 # %%px
@@ -576,7 +576,7 @@ settle("06-nan", finite_on)
 
 # %% [markdown]
 # Therefore, decide by the averaged gradient whether to skip a step, because it is the same on all ranks, unlike a rank's own loss. Where no common number
-# exists, an all-reduce makes one. Here, two ranks have one batch more than the others, and all of them train as long as every rank has a batch:
+# exists, an all-reduce makes one. Here, two ranks have one extra batch, and all ranks train as long as each has a batch:
 
 # %%
 # %%px
@@ -659,8 +659,8 @@ for name, path in files.items():
     trace(int(name[0]), path)
 
 # %% [markdown]
-# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace, in which
-# all-reduces are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
+# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace. Its all-reduces
+# are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
 
 # %% tags=["measured"]
 # %%px
@@ -701,7 +701,7 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 #
 # *Where is the all-reduce?* There are three messages, one for each bucket, and they run on separate threads.
 #
-# *Does it overlap with backward?* The first messages begin long before backward ends. What extends beyond the last gradient is the tail.
+# *Does it overlap with backward?* The first messages begin long before the backward pass ends. What extends beyond the last gradient is the tail.
 #
 # *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms. During this time, the rank neither computes nor sends, and because of the
 # all-reduce no other rank can go on either. With two workers, the batch is ready in advance, as long as the two load faster than a step takes. (Where all cores
@@ -777,7 +777,8 @@ for name, way in ways.items():
 # (60 steps of 250 rows in `float64`, defined in `manyhands.track`). The shards are uneven, because four ranks take 63, 63, 62 and 62 rows, but DDP **averages**
 # gradients over the ranks.
 #
-# **Predict.** Each rank calls `backward` on the mean loss of its own rows. Does DDP end with the weights of a single process? If not, what must the loss be?
+# **Predict.** Each rank calls `backward` on the mean loss of its own rows. Does DDP end with the same weights as a single process? If not, what must the loss
+# be?
 
 # %%
 predict("06-means",
@@ -887,14 +888,14 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 #
 # ## What a job needs
 #
-# [scripts/06_train.py](scripts/06_train.py) is a complete job, so read it now and look for these points:
+# [scripts/06_train.py](scripts/06_train.py) is a complete job. Read it now and look for these points:
 #
 # 1. `torch.cuda.set_device(device)` comes before `init_process_group("nccl", device_id=device)`, because NCCL sends objects through the current device. Without
 #    `device_id`, a barrier may have to guess its device.
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)` loads the data, with `set_epoch` before each epoch.
-# 3. Only forward and loss are under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
+# 3. Only the forward pass and the loss are under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
 # 4. Clipping comes after `backward()`, when the gradients are averaged and all ranks find the same norm. Inside `no_sync`, their norms would differ.
-# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` in front. It writes a new file next to the old one, and
+# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` prefix. It writes a new file next to the old one, and
 #    then renames it.
 # 6. All ranks load before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
 # 7. All ranks call `destroy_process_group()` at the end.
@@ -923,9 +924,9 @@ if rank == 0:
 # * **The forward pass of a DDP model with buffers** (batch norm) broadcasts them. Further passes without gradients send none, until the model has been trained
 #   again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step.
 #   Therefore, validate on all ranks, or through `ddp.module`.
-# * **Leaving a loop** is one decision of all ranks, as shown above.
-# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass, with NCCL, through the memory of the current GPU, and a tensor in them is unpickled on the
-#   GPU of its sender. Therefore, move such tensors to the CPU first.
+# * **Leaving a loop** is a joint decision of all ranks, as shown above.
+# * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU if NCCL is used, and a tensor in them is unpickled on
+#   the GPU of its sender. Therefore, move such tensors to the CPU first.
 # * **Gathering a sharded state**, for example with `full_tensor`, a full state dict of FSDP, or `consolidate_state_dict` of ZeroRedundancyOptimizer (unit 16),
 #   needs every rank, even if only rank 0 saves the result.
 # </details>
@@ -956,8 +957,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # <details><summary>Lightning, and a job of full size</summary>
 #
 # **Lightning** writes this loop for you. In [scripts/06_lightning.py](scripts/06_lightning.py), the network of the table above is trained by
-# `Trainer(devices=2, strategy="ddp")`, which uses DDP inside. It ends with the weights that a single process computes (the difference is 2e-16, and a test
-# checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in `work/`. Lightning adds its own sampler unless you forbid it
+# `Trainer(devices=2, strategy="ddp")`, which uses DDP internally. It ends with the weights that a single process computes (the difference is 2e-16, and a test
+# checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in `work/`. Lightning adds its own sampler unless you disable this
 # (`use_distributed_sampler=False`).
 #
 # For a job of full size, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
@@ -975,7 +976,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # An all-reduce ends when the last rank has reached it, so a step takes equally long on all ranks, and the straggler is the rank that *waits least*. To find it,
 # measure forward and backward on each rank inside `no_sync`, and compare the times with `all_gather_object`. On GPUs, call `torch.cuda.synchronize()` each time
-# before you read the clock. In the traces of two ranks, the slower one has the shorter all-reduces.
+# before you read the clock. In the traces of two ranks, the slower rank has the shorter all-reduces.
 #
 # If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
 # operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs, as unit 19 does
@@ -992,7 +993,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # | Python | all threads share one interpreter lock (GIL) | each process has its own lock |
 # | model | copied from the first GPU to all others in every step | stays where it is |
 # | inputs and outputs | scattered from the first GPU, and gathered there | each process loads its own |
-# | gradients | added up on the first GPU | all-reduced in buckets, during backward |
+# | gradients | summed on the first GPU | all-reduced in buckets, during the backward pass |
 # | nodes | one | many |
 #
 # For these reasons, PyTorch recommends DDP even on a single machine
@@ -1002,7 +1003,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # ## Summary
 #
 # * Averaging gradients is not enough, because models that start apart stay apart. Parameters and buffers must be equal at the start.
-# * Hooks send gradients while backward goes on, so only the tail costs time.
+# * Hooks send gradients during the backward pass, so only the tail costs time.
 # * A step sends one message per bucket, and with `no_sync` it does so only once for all micro-batches.
 # * Uneven data is padded, so some samples are seen twice.
 # * Every decision to leave a loop or to lower the learning rate needs a number that all ranks have in common.
@@ -1019,8 +1020,8 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # * Older texts set `MASTER_ADDR` to each process's own address. It is the host of rank 0, which is the same for all processes.
 # * `DistributedDataParallel(model, device_ids=[local_rank])` still works. With one device per process, you may leave out `device_ids` if the model is on that
 #   device.
-# * DDP's `broadcast_buffers` is called `forward_sync_buffers` since PyTorch 2.13, and the old name causes a warning. If it is `False`, the new option still
-#   sends buffers at the start, whereas the old one does not.
+# * DDP's `broadcast_buffers` has been called `forward_sync_buffers` since PyTorch 2.13, and the old name causes a warning. If it is `False`, the new option
+#   still sends buffers at the start, whereas the old one does not.
 # </details>
 #
 # **Now the lab:** you write DDP from hooks, repair two loops, and complete a batch file. After that, unit 07 does the same on several nodes with TensorFlow,

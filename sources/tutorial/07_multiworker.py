@@ -4,7 +4,7 @@
 # In this notebook, two processes train one network as if each of them ran on its own machine, and they end with the weights that a single process computes. At
 # the end, you can
 #
-# * write `TF_CONFIG` for a layout of processes, and tell which process is the chief.
+# * write `TF_CONFIG` for a layout of processes, and determine which process is the chief.
 # * train on several workers with a custom loop and with `Model.fit`, and scale the loss correctly.
 # * predict which worker sees which sample under each auto-shard policy.
 # * explain what the other workers get when one of them skips a collective call or dies, and how training continues.
@@ -33,8 +33,8 @@ cluster = Cluster(nodes=2, ranks_per_node=1, framework="tensorflow")
 # %% [markdown]
 # ## TF_CONFIG, field by field
 #
-# No launcher directs the workers. Instead, each of them finds everything it needs to know in one environment variable, a JSON text. These are the texts for a
-# chief and two workers on three machines:
+# No launcher directs the workers. Instead, each of them finds everything it needs to know in one environment variable, a JSON string. These are the strings for
+# a chief and two workers on three machines:
 
 # %%
 layout = {"chief": ["node0:2222"], "worker": ["node1:2222", "node2:2222"]}
@@ -110,7 +110,7 @@ print(f"{strategy.num_replicas_in_sync} replicas, {len(strategy.extended.worker_
 #
 # ## One program, run by both
 #
-# Every worker runs the same program. While `strategy.run` calls a function on the worker's *own* replicas only, `strategy.reduce` sums over the replicas of
+# Every worker runs the same program. Whereas `strategy.run` calls a function on the worker's *own* replicas only, `strategy.reduce` sums over the replicas of
 # *all* workers, so all workers must call it.
 
 # %%
@@ -294,10 +294,10 @@ def train(mean, rate=track.RATE):
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
-# The usual mistake is `tf.reduce_mean` over the worker's own rows. Because two such means are added up, the gradient of the data is twice as large as it should
+# The usual mistake is `tf.reduce_mean` over the worker's own rows. Because two such means are added, the gradient of the data is twice as large as it should
 # be.
 #
-# **Predict.** Suppose that you notice this and halve the learning rate. Do the weights at the end equal the weights of a single process again?
+# **Predict.** Suppose that you notice this and halve the learning rate. Does training then end with the same weights as a single process?
 
 # %%
 predict("07-half-rate",
@@ -461,19 +461,19 @@ settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
 # %% [markdown]
 # Worker 1 gets an error and cannot continue, because the group has lost a member. It notices this immediately, since the connection to the chief breaks. If,
 # however, the worker that dies is one from which no other worker is receiving at that moment, the others notice only that its heartbeats stop, and get an
-# `UnavailableError` after about ten seconds. Training cannot continue with one worker fewer (unit 18 has systems that can). Start **all** workers again with
-# the same command:
+# `UnavailableError` after about ten seconds. Training cannot continue with one worker fewer (unit 18 covers systems in which it can). Start **all** workers
+# again with the same command:
 
 # %%
 run = start()
 folder.cleanup()
 
 # %% [markdown]
-# Epochs 0 to 3 were not repeated, and the weights equal the weights that a single process computes without an interruption.
-# `BackupAndRestore(..., save_freq=N)` loses even less, because it saves every N batches. If a machine is taken away with a warning, it can save when the
-# warning arrives. Under `fit`, `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its
-# documentation says that it works on Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each
-# step through its `run`. Neither of the two was run here.
+# Epochs 0 to 3 were not repeated, and training ended with the same weights as a single process that is never interrupted. `BackupAndRestore(..., save_freq=N)`
+# loses even less, because it saves every N batches. If a warning precedes the loss of a machine, the state can be saved when the warning arrives. Under `fit`,
+# `BackupAndRestore(..., save_before_preemption=True)` then makes all workers save together in the middle of an epoch (its documentation says that it works on
+# Google's cloud only). In a custom loop, `tf.distribute.experimental.PreemptionCheckpointHandler` does so if you call each step through its `run`. Neither of
+# the two was run here.
 #
 # ## Two launchers side by side
 #
@@ -511,7 +511,7 @@ print(*sorted(line for line in done.stdout.splitlines() if line.startswith("work
 folder.cleanup()
 
 # %% [markdown]
-# On one machine, `MirroredStrategy` (unit 02) does the same in one process. Two workers side by side are for trying out what will run on two machines. In
+# On one machine, `MirroredStrategy` (unit 02) does the same in one process. Use two workers side by side to try out what will later run on two machines. In
 # PyTorch, the two lines of the script become two `torchrun --nnodes 2 --node-rank 0` (and `1`)
 # `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, again with `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #
@@ -575,14 +575,14 @@ print(f"a step on two workers: "
 #
 # ## Summary
 #
-# * *TF_CONFIG* lists all addresses by kind, equally for all processes, and tells each process which one it is. The chief, or else worker 0, does what must be
-#   done once.
+# * *TF_CONFIG* lists all addresses by kind, identically for all processes, and tells each process which one it is. The chief, or else worker 0, does what must
+#   be done once.
 # * *The strategy comes first.* Then all workers run one program, in which variables start with the chief's values, gradients are summed, and losses are divided
 #   by the global batch size.
 # * *DATA* splits each batch, *FILE* distributes files, and *OFF* gives everything to every worker. A shuffle needs the same seed on all workers.
 # * *A worker that skips a collective call* makes the others wait, unless there is a timeout. *A worker that dies* ends training for all, and you start all of
 #   them again from the backup.
-# * *All* workers write checkpoints, but only the *chief's* is kept.
+# * *All* workers write checkpoints, but only the *chief's* checkpoint is kept.
 #
 # **Now the lab:** you write what the strategy leaves to you. After that, unit 08 shows servers that store the variables.
 #

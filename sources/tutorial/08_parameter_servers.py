@@ -5,7 +5,7 @@
 # 2012), and models whose tables fit on no single machine still are today. At the end, you can
 #
 # * write a parameter server from `send` and `recv`, with push and pull, in a synchronous and an asynchronous version.
-# * explain which of the two ends with the weights of a single process, and why the other does not.
+# * explain which of the two ends with the same weights as a single process, and why the other does not.
 # * predict the bytes on a server's link, and explain when more servers help and when they do not.
 # * split variables so that no server gets more than its share.
 # * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and continue.
@@ -56,8 +56,8 @@ far = behind = 0.0  # distances from a single process, which the workers fill in
 # %% [markdown]
 # ## Push and pull
 #
-# We begin with whole numbers, so that we can check the sums ourselves. Server 0 keeps two weights, 100 and 200. Each worker pushes its own rank as the gradient
-# of both weights. The server receives all pushes, subtracts them, and sends the weights back.
+# We begin with whole numbers, so that you can check the sums yourself. Server 0 keeps two weights, 100 and 200. Each worker pushes its rank as the gradient of
+# both. The server receives all pushes, subtracts them, and sends the weights back.
 #
 # **Predict.** Which weights does worker 2 have at the end, and which does worker 5 have?
 
@@ -137,7 +137,7 @@ def work(servers, workers, cuts, steps):
 # %% [markdown]
 # `cuts` says how many weights each server keeps. With one branch by role, the program can train.
 #
-# **Predict.** With four workers, one server and 60 steps, are the weights those that a single process computes? Do they agree to the last bit?
+# **Predict.** After 60 steps, do four workers and one server have the same weights as a single process? Do they agree to the last bit?
 
 # %%
 predict("08-sync", "Does a synchronous server give the weights of a single process?",
@@ -171,7 +171,7 @@ settle("08-sync", same)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The server adds up four parts of the mean and takes one step, which is the step of the whole batch. Only the order of the additions differs, so only the last
+# The server adds up four parts of the mean and takes one step, which is the same step as for the whole batch. Only the order of the additions differs, so only the last
 # digits do (unit 01). The workers agree with each other to the last bit because they have all copied the same weights, and no worker ever changes a weight
 # itself.
 # </details>
@@ -260,7 +260,7 @@ settle("08-four-servers", compared)
 # With $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, everything is done in about $\max(S / B,\; n S / (k B))$. With as many
 # servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers are mainly spare machines without GPUs.
 #
-# The next cell computes the times in seconds with the model of unit 05 (`manyhands.simulate`), with the pull after the push, 100 MB of gradients, links of 10
+# The next cell computes the times in seconds by the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10
 # Gbit/s and a latency of 50 microseconds. With overlap, the servers' times would be about half.
 
 # %%
@@ -276,10 +276,10 @@ for w in (4, 16, 64):
 # %% [markdown]
 # ## Sharding: by bytes, not by number
 #
-# Which server should keep which variable? Our network has four variables, with weights of 2048 numbers, biases of 32, weights of 320 and biases of 10. If they
+# Which server should keep which variable? Our network has four variables, which hold 2048 weights, 32 biases, 320 weights and 10 biases. If they
 # are assigned to two servers in turn, one server gets the first and the third.
 #
-# **Predict.** By what factor does the busiest link then carry less with two servers than with one?
+# **Predict.** By what factor do two servers then reduce the bytes on the busiest link?
 
 # %%
 predict("08-dealt",
@@ -301,7 +301,7 @@ if rank == 0:
 settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 
 # %% [markdown]
-# **Mistake 2 is to assign variables by number instead of bytes.** The largest variable decides, so it must be split, and each server then keeps some of its
+# **Mistake 2 is to assign variables by number instead of bytes.** The largest variable dominates, so it must be split, and each server then keeps some of its
 # *rows*. Recommenders still use parameter servers, because most of such a model consists of embedding tables. A worker then pushes and pulls only the rows that
 # occur in its batch, which an all-reduce of the whole table cannot do. Alternatively, the tables are split over the workers' own GPUs, and an all-to-all
 # exchanges the rows (TorchRec), so that servers and workers are the same processes.
@@ -321,7 +321,7 @@ for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
               np.bincount(server, minlength=4).tolist())
 
 # %% [markdown]
-# A worker should therefore pull each row once for a batch, and add up the gradients of a row before it pushes them. In addition, rows are distributed
+# A worker should therefore pull each row only once per batch, and add up the gradients of a row before it pushes them. In addition, rows are distributed
 # round-robin or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they become
 # slightly stale (Miao et al. 2022).
 #
@@ -343,7 +343,7 @@ def serve_asynchronously(w, workers, steps):
 # The workers cannot tell the difference. Since each push is a part of the mean, with its part of the decay, four pushes together make a step of about the same
 # size as before.
 #
-# **Predict.** Does training now end with the weights of a single process? When the gradient of worker 5 arrives, with which weights was it computed?
+# **Predict.** Does training now end with the same weights as a single process? When the gradient of worker 5 arrives, with which weights was it computed?
 
 # %%
 predict("08-async",
@@ -461,11 +461,11 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
                      timeout_s=300)
 
 # %% [markdown]
-# The server had all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2), but training is then asynchronous, with each step on one of the
+# The server kept all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2), but training is then asynchronous, with each step on one of the
 # workers.
 #
-# Now we use two servers. TensorFlow assigns variables to them in turn, whatever their size, so mistake 2 is built in. Server 0 would keep the matrices, 18,944
-# bytes, and server 1 the biases, 336 bytes (run the script without `--cut`). A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
+# Now we use two servers. TensorFlow assigns variables to them in turn, whatever their size, so mistake 2 is built in. Server 0 would keep the matrices (18,944
+# bytes), and server 1 the biases (336 bytes; run the script without `--cut`). A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
 # variables by rows, here into parts of at least 4096 bytes. In addition, a worker is killed in the middle of asynchronous training.
 #
 # **Predict.** How many of the 120 updates are made if one of two workers dies after 60 updates?
@@ -583,25 +583,25 @@ except ValueError as error:
 # even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables, the first row, remain the usual reason for servers.
 #
-# **What it costs.** For w workers and $S$ bytes of weights, each of s servers' links carries $wS/s$ bytes in each direction, and each worker's link carries
-# $S$. You also need the servers' memory. Since a lost server takes its part of the weights with it, keep checkpoints, or replicas on other servers as Li et al.
-# (2014) do.
+# **What it costs.** For w workers and $S$ bytes of weights, the link of each of s servers carries $wS/s$ bytes in each direction, and each worker's link
+# carries $S$. You also need the servers' memory. Since a lost server takes its part of the weights with it, keep checkpoints, or replicas on other servers, as
+# Li et al. (2014) do.
 
 # %% [markdown]
 # ## Summary
 #
 # * *Push and pull* send gradients to the processes that store the weights, and weights back. A synchronous server receives from all workers before it sends to
 #   all, whereas an asynchronous one answers immediately.
-# * *A synchronous server* ends with the weights of a single process, up to rounding. An asynchronous one uses stale gradients.
-# * *The link* of one server carries $wS$ in each direction, and with s servers $wS/s$. More than w servers do not help, because a worker's own link carries
-#   $S$. Overlapping push and pull halves the time.
+# * *A synchronous server* ends with the same weights as a single process, up to rounding. An asynchronous one uses stale gradients.
+# * *The link* of one server carries $wS$ in each direction, and with s servers each link carries $wS/s$. More than w servers do not help, because a worker's
+#   own link carries $S$. Overlapping push and pull halves the time.
 # * *Variables are split* by bytes and not by number, and large ones by rows. Hot rows are pulled once for a batch and distributed in turn.
 # * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, its work goes to a different one.
 # * *The old names* are in the table above.
 # * *Three mistakes* are the decay on each worker, variables assigned by number, and an answer before all workers have pushed.
 #
 # **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's. Then unit 09 treats staleness, and unit 06 shows
-# today's usual way.
+# today's usual method.
 #
 # **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS,
 # [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).

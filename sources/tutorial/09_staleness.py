@@ -17,7 +17,7 @@
 # ## A server, and workers that do not wait
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all of them. Rank 0 is the server, and ranks 1 to 3 are workers 0 to 2. They train the
-# network of the whole track, whose weights form one long vector here.
+# network of this track, whose weights form one long vector here.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -63,7 +63,7 @@ def gradient(w, batch):
 
 # %% [markdown]
 # A worker only **pulls** the weights, computes a gradient, and **pushes** it (*Downpour SGD*, Dean et al. 2012). Each message begins with the
-# number of the batch, which is followed by weights or by a gradient.
+# number of the batch, followed by weights or a gradient.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -81,7 +81,7 @@ def work(pause_s):
 
 # %% [markdown]
 # The server takes a gradient from **whichever worker is first**, because it calls `dist.recv` without `src`. It applies this gradient immediately and sends
-# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With the bound infinity, it never makes a
+# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, it never makes a
 # worker wait.
 
 # %% tags=["setup"]
@@ -121,8 +121,8 @@ def serve(updates, rate, bound=float("inf")):
     return w, log
 
 # %% [markdown]
-# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push, that
-# is, what the other workers have done meanwhile.
+# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push, all of
+# which other workers have made.
 #
 # In the next run, worker 2 is four times slower than the others.
 #
@@ -236,8 +236,8 @@ settle("09-delay-2", lambda: swings(2))
 #
 # $$ z^{d+1} - z^d + a = 0 $$
 #
-# The weight dies out if all roots $z$ are inside the unit circle. For a tiny $a$ they are, since $d$ of them are near 0 and one is near $1 - a$. The roots move
-# as $a$ grows, and the largest stable $a$ is the one at which the first root reaches the circle. On the circle, $z = e^{i\theta}$, so
+# The weight tends to 0 if all roots $z$ are inside the unit circle. For a tiny $a$ they are, since $d$ of them are near 0 and one is near $1 - a$. The roots
+# move as $a$ grows, and the largest stable $a$ is the one at which the first root reaches the circle. On the circle, $z = e^{i\theta}$, so
 #
 # $$ a = z^d (1 - z) = 2 \sin\tfrac{\theta}{2} \; e^{\,i\left((d + 1/2)\,\theta - \pi/2\right)} $$
 #
@@ -261,9 +261,9 @@ for delay in (0, 1, 2, 4, 8, 16):
           f"{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
-# The formula, the roots and the replay agree. For long delays the sine is about its angle, so the largest $\text{rate} \cdot h$ is just below $\pi / (2d + 1)$,
-# which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh gradients is far
-# too large when W - 1 updates by other workers are in between.
+# The formula, the roots and the replay agree. For long delays the sine nearly equals its angle, so the largest $\text{rate} \cdot h$ is just below $\pi / (2d +
+# 1)$, which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh gradients is
+# far too large when W - 1 updates by other workers are in between.
 #
 # All of this holds for **plain SGD**, but most training runs use momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
 #
@@ -309,7 +309,7 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # With fresh gradients, the bound is $2 (1 + m)$, so momentum allows more. With a delay of 1 it is $1 - m$, which is a tenth, and longer delays behave in a
 # similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so momentum 0.9 moves the weight ten times as far. If
 # we count in this way, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, instead of 1, 0.35 and 0.18. If you take over both the rate *and* the momentum of a
-# synchronous run, you are far beyond the edge.
+# synchronous run, you are far beyond the bound.
 # </details>
 #
 # Moreover, in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016).
@@ -507,7 +507,7 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 #
 # A worker that is slow for a long time sends very old gradients. **Stale synchronous parallel** training limits their age (Ho et al. 2013). The server counts
 # the steps that each worker has finished, called its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest worker's
-# clock, and otherwise it waits. Bound 0 is lockstep, and with the bound infinity there is no barrier.
+# clock, and otherwise it waits. Bound 0 is lockstep, and with a bound of infinity there is no barrier.
 #
 # What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because its clock was
 # at least $c - \text{bound}$ at the pull, and it can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than
@@ -547,7 +547,7 @@ for bound in (0, 2, float("inf")):
 # A second remedy keeps gradients fresh, because it is **synchronous but does not wait for the last workers**. Start N + b workers on the same weights, take the
 # step with the first N gradients, and discard the late ones.
 #
-# How late are the late ones? The workers measure 100 gradients each, one worker after the other, next to whatever else your machine is doing.
+# How late are the late ones? The workers measure 100 gradients each, one worker after the other, alongside whatever else your machine is doing.
 
 # %% tags=["measured"]
 # %%px
@@ -564,7 +564,7 @@ if rank:
     print(f"fastest {fastest:.2f} ms, median {middle:.2f} ms, slowest {slowest:.2f} ms")
 
 # %% [markdown]
-# **Predict.** Each of 100 machines is late in one step of a hundred, independently of the others. What percentage of the steps waits for a late machine?
+# **Predict.** Each of 100 machines is late in one step in a hundred, independently of the others. What percentage of the steps waits for a late machine?
 
 # %%
 predict("09-late",
@@ -617,8 +617,8 @@ for n, count in counts.items():
     print(f"{n:>3} gradients: {count:6.1f} steps, fitted {least + slope / n:6.1f}")
 
 # %% [markdown]
-# The steps roughly follow $s\,(1 + \text{noise}/n)$, the form that McCandlish et al. 2018 found (unit 17), which gives the number of steps for any n. The time
-# to the target is this number multiplied by the seconds of a step.
+# The steps roughly follow $s\,(1 + \text{noise}/n)$, the form that McCandlish et al. (2018) found (unit 17), which gives the number of steps for any n. The
+# time to the target is this number multiplied by the seconds of a step.
 
 # %% tags=["measured"]
 from manyhands.simulate.asynchrony import nth_fastest_s
@@ -634,12 +634,12 @@ plots.against_b(20, wait_s, steps)
 # <details><summary>How to read it</summary>
 #
 # The dashed line shows that each backup makes a step shorter, steeply at first, while the backups make up for the late machines. The dotted line shows that
-# more and more steps are needed to reach the target. The wide line is their product. Where its lowest point is depends on the stragglers. If few gradients are
-# late, but very late, a few backups are best, whereas many are best if every second gradient is late, as on a machine that is busy with other work. Chen et al.
-# 2016 report 96 + 4 of 100 machines as their best.
+# more and more steps are needed to reach the target. The wide line is their product. The position of its lowest point depends on the stragglers. If few
+# gradients are late, but very late, a few backups are best, whereas many are best if every second gradient is late, as on a machine that is busy with other
+# work. Chen et al. (2016) report 96 + 4 of 100 machines as their best.
 # </details>
 #
-# This is **mistake 3, backups without counting steps.** The shortest step has the most backups, and the most gradients per second is not the right goal either.
+# This is **mistake 3, backups without counting steps.** The shortest step has the most backups, but the most gradients per second is not the goal either.
 # Instead, multiply by the number of steps.
 #
 # The gradients of a machine that is *always* slow are always dropped. If each machine has a separate shard, the rows of the slow machine never count. To avoid
@@ -679,14 +679,14 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about what 120 all-reduces reach, because eight steps are few and the ranks' data are alike. (There are six batches and four
-# ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's paper
-# uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
+# With 15 all-reduces, both reach about the same objective as with 120, because eight steps are few and the ranks' data are alike. (There are six batches and
+# four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's
+# paper uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
 #
 # Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait
-# for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here, the *sample* is old, and not the gradient. The gradient
+# for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here, the *sample* is old, not the gradient. The gradient
 # of the expected reward needs answers of the newest policy $\pi$. A sample that was drawn with $\pi_{\text{old}}$ is corrected by its **importance weight**
 # $\pi / \pi_{\text{old}}$.
 #
@@ -718,7 +718,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 
 # %% [markdown]
 # > **On GPUs.** NCCL refuses to receive from any rank, and its collectives wait for all members. Therefore, a server that takes the first gradient, bounded
-# > staleness and backup workers need messages over gloo, MPI or TCP, from the memory of the CPU. A clock around a gradient must wait for the GPU, because
+# > staleness and backup workers need messages over gloo, MPI or TCP, from the memory of the CPU. A timer around a gradient must wait for the GPU, because
 # > otherwise it measures only the launch. Here `.cpu()` waits, and in general you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
