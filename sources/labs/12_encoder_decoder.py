@@ -8,11 +8,11 @@
 # * normalise the loss of a ragged batch so that every token counts once, on one rank and on several.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact.
 # * explain what must cross between the ranks, in bytes, and what must not.
-# * train several such pairs simultaneously, on shares of different size, with the gradients of the whole batch.
+# * train several such pairs simultaneously, on shares of different sizes, with the gradients of the whole batch.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4, on 2 nodes · **Points:** 12.
 #
-# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain ends by a timeout and reports what each
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain is ended by a timeout and reports what each
 # side did. Below each check, you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second.
 
 # %% tags=["setup"]
@@ -137,7 +137,7 @@ class Decoder(nn.Module):
 
 # %% [markdown]
 # You write what each rank does in one step, forward and backward. Both ranks are in the communicator `c`, and in one of the checks, the decoder has the lower
-# number.
+# rank number.
 #
 # An LSTM's state consists of two tensors. Send `h` and `cell` as two messages, and join their delegates. The check counts what you send. The state crosses
 # once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (with attention it would), and their bytes grow
@@ -234,8 +234,8 @@ check.training(cluster, "train_split")
 # gradients must be the gradients that a single process computes from the whole batch.
 #
 # A rank has two communicators, `pair` and `copies`. In `pair`, rank 0 is the encoder and rank 1 the decoder, while `copies` contains the ranks that hold the
-# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` adds up
-# a number.
+# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` sums a
+# number over the copies.
 #
 # *Difficulty ●●●, 12 minutes, 2 points*
 #
