@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Lab: encoder and decoder on different ranks, by hand
 #
-# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it so that it gets the weights that a single process computes. At the end,
+# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it so that it ends with the same weights as a single process. At the end,
 # you can
 #
 # * run an LSTM over a batch of sequences of different lengths, and get the state at the end of each sequence.
@@ -36,8 +36,8 @@ world = comm.create_communicator(timeout_s=10)
 device, END = world.device, 10
 
 # %% [markdown]
-# The task is the same as in the tutorial, to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of *targets*.
-# Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
+# The task is the same as in the tutorial, namely to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of
+# *targets*. Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
 #
 # ## 1. Sequences of different lengths
 #

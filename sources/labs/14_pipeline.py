@@ -37,9 +37,9 @@ if not dist.is_initialized():  # so that this cell can run twice
 # %% [markdown]
 # ## 1. The bubble
 #
-# There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. During which fraction **of the whole step**
-# does a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S
-# stages sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
+# There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. For what fraction **of the whole step** does
+# a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S stages
+# sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #

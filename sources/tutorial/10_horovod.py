@@ -73,7 +73,7 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 #
 # To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
 # `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
-# node use its first GPU.
+# node would use its first GPU.
 #
 # <details><summary>Processes that are started by hand</summary>
 #
@@ -143,9 +143,9 @@ def run_step(model, optimiser, x, y):
 # By default, Horovod uses `op=hvd.Average`, the mean of the ranks' gradients. Our shards have 62 or 63 rows, so a mean of means would be wrong (unit 01).
 # Therefore, each rank divides the sum of its losses by the number of rows on all ranks, and the gradients are summed.
 #
-# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It puts a hook on each parameter's gradient, which
-# passes the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for
-# all of them (`synchronize()`) and then calls the original `step()`. As a result, gradients are summed while the backward pass continues.
+# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It gives each parameter's gradient a hook that passes
+# the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for all of
+# them (`synchronize()`) and then calls the original `step()`. As a result, gradients are summed while the backward pass continues.
 
 # %%
 # %%px
@@ -693,7 +693,7 @@ settle("10-callbacks", ended)
 # ## Scripts: horovodrun and mpirun
 #
 # A script does not need `rendezvous()`, because the launcher does its work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
-# [scripts/10_tensorflow.py](scripts/10_tensorflow.py), which contains both the loop and Keras, to any cluster.
+# [scripts/10_tensorflow.py](scripts/10_tensorflow.py) to any cluster. The latter contains both the loop and Keras.
 #
 # `horovodrun` starts processes on other nodes by ssh, while `mpirun` does so in MPI's own way. Inside a Slurm job, `mpirun` asks Slurm
 # ([scripts/10_horovod.sbatch](scripts/10_horovod.sbatch)). The first lines may take a minute to appear, because each process imports its framework.

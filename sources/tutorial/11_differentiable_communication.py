@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
-# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook takes that apart. At the end,
-# you can
+# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook examines both. At the end, you
+# can
 #
 # * write a communication call as a matrix over the data of all ranks, and read its backward off the transpose.
 # * write `send` and `recv` as autograd functions, and explain what a *delegate variable* is for.

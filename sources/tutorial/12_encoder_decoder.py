@@ -3,7 +3,7 @@
 #
 # A model that is too large for one device can be cut in two. In this unit, the cut goes between an encoder and a decoder. At the end, you can
 #
-# * explain what must cross the cut in a step, in each direction, and compute how many bytes that is, with attention and without it.
+# * explain what must cross the cut in a step, in each direction, and compute its size in bytes, with and without attention.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links.
 # * show that the split model trains exactly as a single process trains it, step by step.
 # * explain which rank waits for which, and why the cut saves memory, for weights and for activations, but no time.

@@ -138,7 +138,7 @@ settle("13-x", lambda: cluster.pull("told(x_here.grad, right_x)")[0])
 # *The weight.* The backward pass of `functions` sees the four programs as one program. Its objective is the sum of everything that the ranks call `backward`
 # on, which is four times the same loss. As a result, the backward pass of the all-gather adds up four equal gradients.
 #
-# *x.* Each rank has a copy of x and used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
+# *x.* Each rank has a copy of x but used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
 # times too large as well, and no rank has added the parts up.
 # </details>
 #
@@ -546,7 +546,7 @@ for way in ("out split", "in split", "by rows"):
 # %% [markdown]
 # Summing the weight's gradient adds $4 (N-1) \cdot 2 \lvert w \rvert$ bytes, which is 55,296 for 16 x 16 x 9 weights at every side. This sum overlaps with
 # computation. Although the halos are on the critical path, the inner rows need none, so a good implementation convolves them while the halos travel (Dryden et
-# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling must fit the cuts, and batch norm must see all rows.
+# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling layer must fit the cuts, and batch norm must see all rows.
 #
 # The same exchange also runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process.
 # Under `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` it uses gloo or NCCL. You can start it anywhere with
