@@ -45,7 +45,7 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # | `apart_at_start` | the largest distance between the weights of two ranks, before the first step |
 # | `apart_at_end` | the same after the last step |
 # | `rows_counted` | number of rows in the batches of one step, added up over all ranks |
-# | `rows_there` | number of different rows among them |
+# | `rows_there` | number of distinct rows among them |
 # | `writers` | number of ranks that wrote the checkpoint |
 #
 # At most one edit is missing, and exactly one rank must have written the checkpoint. The answer is `"start"` (no broadcast), `"gradients"` (no
@@ -221,7 +221,7 @@ print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
 # * The order of an epoch is `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`, and no row is used twice in an epoch.
 # * A step takes `rows_per_rank` rows on each rank. All ranks take the same number of steps, namely as many whole steps as the rows allow, and the remaining
 #   rows are left out.
-# * The learning rate is adapted to the rows of a step, by the linear rule.
+# * The learning rate is adapted to the number of rows in a step, by the linear rule.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -264,8 +264,8 @@ print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; 
       f"{os.path.exists(path)}")
 
 # %% [markdown]
-# **Find the bugs.** Then repair the function, so that there is only one file, as a single process would write it. The loss in this file is the mean over all
-# ranks, and **every** rank returns this mean as a `float`.
+# **Find the bugs.** Then repair the function, so that only one file is written, as by a single process. The loss in this file is the mean over all ranks, and
+# **every** rank returns this mean as a `float`.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
@@ -294,7 +294,7 @@ check.finish(cluster, "finish")
 #
 # The folder of this lab also contains [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), with all four edits. Here, `horovodrun` and
 # `mpirun` start them on two emulated nodes, whereas on Slurm you start them with [10_horovod.sbatch](10_horovod.sbatch), for example with
-# `sbatch 10_horovod.sbatch`. Since these files are your own copies, you can leave out one edit after the other and look for the symptom.
+# `sbatch 10_horovod.sbatch`. Since these files are your own copies, you can leave out one edit at a time and look for the symptom.
 
 # %%
 run = cluster.launch("10_pytorch.py", with_="horovodrun", ranks_per_node=1, timeout_s=300)

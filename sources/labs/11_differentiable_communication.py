@@ -1,13 +1,13 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Lab: the backward of communication
 #
-# You write the backward of four communication calls, and you connect a graph that backward cannot walk through. At the end, you can
+# You write the backward of four communication calls, and you connect a graph that the backward pass cannot walk through. At the end, you can
 #
 # * name the call that is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function.
 # * send no more than the adjoint needs.
 # * let the backward passes of two ranks run in different orders without a deadlock or swapped gradients.
 # * connect sends and receives so that one `backward()` on each rank reaches everything.
-# * find messages that gloo lets pass and NCCL does not, before a GPU is available.
+# * find messages that gloo lets through and NCCL does not, before a GPU is available.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** 4, on 2 nodes · **Points:** 14.
 #
@@ -42,7 +42,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 # ## 1. send and recv
 #
 # The forward methods are given, and so is `post`, which starts to send and does not wait. (Plain `dist.isend` is not enough, because the tensor and the work
-# handle that it returns must live until the message has arrived, whereas the local variables of `backward` end with it.) You write the two backward methods.
+# handle that it returns must live until the message has arrived, whereas the local variables of `backward` are lost when it returns.) You write the two
+# backward methods.
 #
 # If there are two messages, the two ranks may run their backward passes in *different orders*. For this reason, a gradient must be sent without waiting for the
 # other side, and it must be received by the tag of its message rather than by its turn. Since NCCL has no tags, the check gives this exercise gloo groups and
@@ -122,9 +123,9 @@ check.messages(cluster, "Send", "Recv")
 # All ranks call the broadcast, but the values of `x` matter only on the root. On the other ranks, a tensor of the same shape and dtype provides the memory.
 # The gradient of `x` is therefore zero there, because nothing depends on it.
 #
-# The check also counts the numbers that move. With `p` ranks and `n` numbers, backward moves `(p - 1) * n` numbers between ranks in total, and no more. A
-# collective that also gives the result to ranks that do not need it moves more. (The counter is the ledger from unit 04, which assumes one textbook algorithm
-# for each collective.)
+# The check also counts the numbers that move. With `p` ranks and `n` numbers, the backward pass moves `(p - 1) * n` numbers between ranks in total, and no
+# more. A collective that also gives the result to ranks that do not need it moves more. (The counter is the ledger from unit 04, which assumes one textbook
+# algorithm for each collective.)
 #
 # *Difficulty ●○○, 7 minutes, 3 points*
 #
@@ -161,8 +162,8 @@ check.broadcast(cluster, "Bcast")
 # %% [markdown]
 # ## 3. An allgather
 #
-# Each rank puts in one piece and gets the pieces of all ranks, as a tuple in the order of the ranks. All pieces have the same shape. Backward gets one gradient
-# for each piece of the tuple, and autograd fills in zeros for pieces that were not used.
+# Each rank puts in one piece and gets the pieces of all ranks, as a tuple in the order of the ranks. All pieces have the same shape. `backward` gets one
+# gradient for each piece of the tuple, and autograd fills in zeros for pieces that were not used.
 #
 # Here, too, the check counts, and it allows `p * (p - 1) * n` numbers in all for pieces of `n` numbers. If you gathered all gradients on all ranks, `p` times
 # as many numbers would move.
@@ -204,10 +205,10 @@ check.allgather(cluster, "Allgather")
 # %% [markdown]
 # ## 4. Connect the graph
 #
-# From here on, you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where backward passes
-# through.
+# From here on, you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where the backward pass
+# goes through.
 #
-# `round_trip` is *There and back* from the tutorial, for any number of ranks. If you write it without delegates, it returns the right values. In backward,
+# `round_trip` is *There and back* from the tutorial, for any number of ranks. Even if you write it without delegates, it returns the right values. In backward,
 # however, rank 0's `stage` gets no gradient, and the rank that sends the gradient gets an error. A `recv` takes the delegate as `delegate_variable`.
 #
 # In `fan_out`, rank 0 has several sends and its own loss, and its single `backward()` must reach all of them. Since `pseudo_connect` returns a tuple, you have
@@ -217,7 +218,7 @@ check.allgather(cluster, "Allgather")
 #
 # <details><summary>Hint</summary>
 #
-# Draw rank 0's graph. From the tensor that you return, can backward walk to every send? For more help, run `hint("11-connect")` in a separate cell.
+# Draw rank 0's graph. From the tensor that you return, can the backward pass walk to every send? For more help, run `hint("11-connect")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="connect"
@@ -262,8 +263,8 @@ check.connect(cluster, "round_trip", "fan_out")
 # ## 5. A ring that NCCL runs too
 #
 # `shift` works here, because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
-# option `--rehearse` runs on the CPU, and replays by NCCL's rules what the ranks asked of `torch.distributed`. (If each rank has a separate GPU, the cell does
-# hang. The cluster then reports which rank is waiting for which, and heals.)
+# option `--rehearse` runs on the CPU, and replays, by NCCL's rules, what the ranks asked of `torch.distributed`. (If each rank has a separate GPU, the cell
+# does hang. The cluster then reports which rank is waiting for which, and heals.)
 
 # %%
 # %%px --setup

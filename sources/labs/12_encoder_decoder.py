@@ -1,18 +1,18 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Lab: encoder and decoder on different ranks, by hand
 #
-# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it so that it gets the weights that a single process computes. At the end,
+# You cut a sequence-to-sequence model in two, put the halves on two ranks, and train it so that it ends with the same weights as a single process. At the end,
 # you can
 #
 # * run an LSTM over a batch of sequences of different lengths, and get the state at the end of each sequence.
 # * normalise the loss of a ragged batch so that every token counts once, on one rank and on several.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact.
 # * explain what must cross between the ranks, in bytes, and what must not.
-# * train several such pairs simultaneously, on shares of different size, with the gradients of the whole batch.
+# * train several such pairs simultaneously, on shares of different sizes, with the gradients of the whole batch.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4, on 2 nodes · **Points:** 12.
 #
-# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain ends by a timeout and reports what each
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. A call that waits in vain is ended by a timeout and reports what each
 # side did. Below each check, you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second.
 
 # %% tags=["setup"]
@@ -36,8 +36,8 @@ world = comm.create_communicator(timeout_s=10)
 device, END = world.device, 10
 
 # %% [markdown]
-# The task is the same as in the tutorial, to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of *targets*.
-# Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
+# The task is the same as in the tutorial, namely to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of
+# *targets*. Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
 #
 # ## 1. Sequences of different lengths
 #
@@ -137,7 +137,7 @@ class Decoder(nn.Module):
 
 # %% [markdown]
 # You write what each rank does in one step, forward and backward. Both ranks are in the communicator `c`, and in one of the checks, the decoder has the lower
-# number.
+# rank number.
 #
 # An LSTM's state consists of two tensors. Send `h` and `cell` as two messages, and join their delegates. The check counts what you send. The state crosses
 # once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (with attention it would), and their bytes grow
@@ -234,8 +234,8 @@ check.training(cluster, "train_split")
 # gradients must be the gradients that a single process computes from the whole batch.
 #
 # A rank has two communicators, `pair` and `copies`. In `pair`, rank 0 is the encoder and rank 1 the decoder, while `copies` contains the ranks that hold the
-# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` adds up
-# a number.
+# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` sums a
+# number over the copies.
 #
 # *Difficulty ●●●, 12 minutes, 2 points*
 #

@@ -45,8 +45,8 @@ from manyhands.data import digits, shard
 #
 # ## 1. Cut the layer
 #
-# A weight has the shape `[output channels, input channels, k, k]`. Rank `r` takes a contiguous block of the channels,
-# `shard(n, rank, size)`. For example, 10 channels on 4 ranks make blocks of 3, 3, 2 and 2. Write `part`, which returns a rank's part of a layer:
+# A weight has the shape `[output channels, input channels, k, k]`. Rank `r` takes a contiguous block of the channels, `shard(n, rank, size)`. For example, 10
+# channels on 4 ranks form blocks of 3, 3, 2 and 2. Write `part`, which returns a rank's part of a layer:
 #
 # | | weight | bias |
 # |---|---|---|
@@ -162,7 +162,8 @@ check.operators(cluster, "copy_to_parts", "sum_of_parts", "join_parts")
 # ## 3. By output channel
 #
 # Every rank has the whole `x`, and the weight and bias that `part(conv, "out", ...)` returns. Write `out_split`, which returns the whole output on every rank.
-# In forward, only the outputs may travel, and in backward only the gradient of x, because each rank already has its own channels of the output's gradient.
+# In the forward pass, only the outputs may travel, and in the backward pass only the gradient of x, because each rank already has its own channels of the
+# output's gradient.
 #
 # *Difficulty ●●○, 7 minutes, 3 points*
 #
@@ -220,8 +221,8 @@ check.in_split(cluster, "in_split")
 # %% [markdown]
 # ## 5. Two layers, one sum
 #
-# What the out split computes on a rank is exactly what the in split needs there. Therefore, the two layers of `pair` need no join between them. They need
-# only one sum in forward, and one in backward for the gradient of x.
+# What the out split computes on a rank is exactly what the in split needs there. Therefore, the two layers of `pair` need no join between them. They need only
+# one sum in the forward pass, and one in the backward pass for the gradient of x.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -260,8 +261,8 @@ check.pair(cluster, "pair")
 # | `"pair"` | y of the second layer, summed | gradient of x of the first, summed |
 # | `"data"` | nothing | gradient of the weight, summed (no bias in this exercise) |
 #
-# All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First each rank sums a share of the numbers,
-# for which it receives that share from all other ranks, and then the shares are joined. The check runs all four ways and compares them with the ledger.
+# All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First, each rank receives its share of the
+# numbers from all other ranks and sums it. Then the shares are joined. The check runs all four ways and compares them with the ledger.
 #
 # Then answer a question with `largest_side`. Assume stride 1, an output as large as the input, no bias, and the in split of the table above. Since each rank
 # has only its own channels of x, nothing travels in backward. (In the tutorial x was whole, so backward needed an additional join.) What is the largest side of

@@ -4,9 +4,9 @@
 # In this lab, you write the schedules of a pipeline, the function that runs them on several ranks, and the functions that predict them. At the end, you can
 #
 # * compute how much of a step is bubble, and explain how more micro-batches or more stages on each rank change it.
-# * write the orders of GPipe and 1F1B, and detect an order that can never end.
+# * write the orders of GPipe and 1F1B, and detect an order that can never finish.
 # * predict when each event of a step ends, with stages and messages of any cost.
-# * run a stage with send and receive on micro-batches of different sizes, so that all gradients are what a single process computes.
+# * run a stage with send and receive on micro-batches of different sizes, so that all gradients are the same as in a single process.
 # * cut a network, and choose stages, micro-batches and a schedule under a limit of memory and of idle time.
 # * find what is wrong in an update that runs without an error.
 #
@@ -37,9 +37,9 @@ if not dist.is_initialized():  # so that this cell can run twice
 # %% [markdown]
 # ## 1. The bubble
 #
-# There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. During which fraction **of the whole step**
-# does a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S
-# stages sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
+# There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. For what fraction **of the whole step** does
+# a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S stages
+# sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -69,8 +69,8 @@ check.bubble(bubble)
 # from 0.
 #
 # * **GPipe** runs all forward passes and then all backward passes.
-# * **1F1B** begins with a warm-up of forward passes, which are just enough to keep the ranks behind busy. After that, it alternates one forward and one
-#   backward pass, and it ends with the backward passes that are left. Micro-batches go in the same order forward and backward.
+# * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates one forward and one backward pass, and
+#   it ends with the backward passes that are left. Micro-batches go in the same order forward and backward.
 #
 # The last rank can begin its first backward pass immediately, so it needs no warm-up. 1F1B takes as long as GPipe, but it holds no more micro-batches than it
 # must. There may be fewer micro-batches than stages.
@@ -108,8 +108,8 @@ check.orders(gpipe_order, one_f_one_b_order)
 # ## 3. When does each event end?
 #
 # Rank r holds stage r. An event begins as soon as its rank has finished all earlier events of its order and the input of the event has arrived. A forward pass
-# needs the activation from the stage before, whereas a backward pass needs its own forward pass and the gradient from the stage behind. The result of an event
-# arrives on the other rank `message_s` seconds after the event has ended, and no rank waits for sending.
+# needs the activation from the previous stage, whereas a backward pass needs its own forward pass and the gradient from the next stage. The result of an event
+# arrives on the other rank `message_s` seconds after the event has ended. Sending does not make a rank wait.
 #
 # *Difficulty ●●●, 20 minutes, 3 points*
 #
@@ -201,13 +201,13 @@ check.cut(cut)
 # * The loss is `mse_loss` over **all rows of the batch**. Micro-batches may have different numbers of rows, but the rows of all targets have the same width.
 # * A forward pass receives from rank r - 1, computes, and sends to rank r + 1, and a backward pass does so in the opposite direction. The first stage has
 #   `inputs`, and the last one has `targets`.
-# * `dist.send` ends only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work handle
-#   that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over gloo, a
-#   second `wait()` never ends). (The ranks use gloo and CPU tensors, also on a machine with GPUs, because with NCCL two neighbours that send to each other can
-#   hang even with `isend`; see *On GPUs* in the tutorial.)
-# * Release what the backward pass no longer needs. With 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of others. The
-#   check counts the bytes that are alive, except for tensors that you have passed to `isend`. For this reason, send `y.detach()`, because y itself would hold
-#   on to its whole graph.
+# * `dist.send` returns only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
+#   handle that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over
+#   gloo, a second `wait()` never returns). (The ranks use gloo and CPU tensors, even on a machine with GPUs, because with NCCL two neighbours that send to each
+#   other can hang even with `isend`; see *On GPUs* in the tutorial.)
+# * Release what the backward pass no longer needs. With 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of any others.
+#   The check counts the bytes that are alive, except for tensors that you have passed to `isend`. For this reason, send `y.detach()`, because y itself would
+#   hold on to its whole graph.
 # * `inputs` and `targets` belong to the caller, who uses them again in the next step. Therefore, their numbers must not change, and they must not require a
 #   gradient.
 #
@@ -271,7 +271,7 @@ check.run(cluster, "run_stage")
 # ## 6. The cheapest plan
 #
 # A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and you choose the number of stages,
-# the number of micro-batches and the schedule. The check has several such jobs. It simulates your plan and all others, and for each job at least one plan fits.
+# the number of micro-batches and the schedule. The check has several such jobs. It simulates your plan and all others. For each job, at least one plan fits.
 # Your functions of exercises 2 and 3 are useful here.
 #
 # The fields of `job` are described below. `job.forward_s[S]`, `job.weight_bytes[S]` and `job.kept_bytes[S]` are lists with a number for each stage of a network
@@ -342,8 +342,8 @@ def faulty_update(stage, optimiser, max_norm, shared, ends, group=None):
     return norm.item()
 
 # %% [markdown]
-# The next cell makes one update with the whole network in a single process and one with four stages. (To keep it short, each rank computes the gradients of all
-# stages and then looks only at its own, so no pipeline has to run.) It prints how far the weights of each stage are from the weights that a single process
+# The next cell performs one update with the whole network in a single process and one with four stages. (To keep it short, each rank computes the gradients of
+# all stages and then looks only at its own, so no pipeline has to run.) It prints how far the weights of each stage are from the weights that a single process
 # computes. The gradient of this network has a norm of about 18.
 
 # %%
@@ -380,8 +380,8 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write a function that does this update correctly. `group` is the group of all stages, and `None` is the world. The check also uses networks of 3 and 2 stages,
-# whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
+# Write a function that does this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and 2
+# stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

@@ -26,8 +26,8 @@ from manyhands import Cluster, predict, settle, track
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="both")
 
 # %% [markdown]
-# `horovodrun` starts the processes, gives each of them its number, and opens a server where they leave their addresses for each other. Since our ranks
-# are already running, `rendezvous()` does the rest of this work. After it, we call `hvd.init()`, as every Horovod script does.
+# `horovodrun` starts the processes, gives each of them its number, and opens a server where they leave their addresses for each other. Since our ranks are
+# already running, `rendezvous()` does the rest of this work. After that, we call `hvd.init()`, as every Horovod script does.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -73,7 +73,7 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 #
 # To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
 # `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
-# node use its first GPU.
+# node would use its first GPU.
 #
 # <details><summary>Processes that are started by hand</summary>
 #
@@ -82,14 +82,14 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 
 # %% [markdown]
 # > **On GPUs.** Horovod uses NCCL for the tensors and Gloo or MPI for the negotiation if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up does so on request
-# > (`docs/SETUP.md`), but this option has been written and not tried. Without it, `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
+# > (`docs/SETUP.md`), but this option has never been tried. Without it, `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
 # > NCCL's calls run on a separate stream, next to the computation. NCCL refuses two ranks on one GPU, so selecting a GPU for each process is not only a matter of speed.
 
 # %% [markdown]
 # ## PyTorch: four edits
 #
-# The task is the same as in units 01 to 10, namely a small network on handwritten digits, 60 steps of 250 rows, in `float64`. As in most real programs, the
-# ranks start differently. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random ones.
+# As in all units up to this one, a small network is trained on handwritten digits for 60 steps of 250 rows, in `float64`. As in most real programs, the ranks
+# start differently. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random ones.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -141,11 +141,11 @@ def run_step(model, optimiser, x, y):
 
 # %% [markdown]
 # By default, Horovod uses `op=hvd.Average`, the mean of the ranks' gradients. Our shards have 62 or 63 rows, so a mean of means would be wrong (unit 01).
-# Therefore, each rank divides by the number of rows on all ranks, and the gradients are added up.
+# Therefore, each rank divides the sum of its losses by the number of rows on all ranks, and the gradients are summed.
 #
-# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It puts a hook on each parameter's gradient, which
-# passes the gradient to Horovod as soon as backward has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for all of them
-# (`synchronize()`) and then calls the original `step()`. As a result, the sums travel while backward goes on.
+# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It gives each parameter's gradient a hook that passes
+# the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for all of
+# them (`synchronize()`) and then calls the original `step()`. As a result, gradients are summed while the backward pass continues.
 
 # %%
 # %%px
@@ -176,12 +176,12 @@ for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
 settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 
 # %% [markdown]
-# Never put a call of Horovod behind such an `if`. For example, `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that never arrive. Instead, let
-# all ranks average first, and then let rank 0 print.
+# Never put a Horovod call behind such an `if`. For example, `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that never arrive. Instead, let all
+# ranks average first, and then let rank 0 print.
 #
 # ## Leave one out
 #
-# Now we run the same training three more times, each time without one of the first three edits. None of the runs raises an error.
+# Now we run the same training loop three more times, each time without one of the first three edits. None of the runs raises an error.
 #
 # **Predict.** Which of the three runs end with different models on the ranks? Which of them still ends with the right model?
 
@@ -254,17 +254,17 @@ drift({name: ways[key] for name, key in named.items()},
       (begin, np.concatenate([w.ravel() for w in track.one_process()[0]])))
 
 # %% [markdown]
-# On the left, the four paths coincide. In the middle, the same path appears four times, side by side. On the right, four paths leave one start in different
-# directions.
+# On the left, the four paths coincide. In the middle, the same path appears four times, side by side. On the right, four paths leave the same start in
+# different directions.
 #
 # ## What else must be broadcast
 #
 # An optimiser has a state, too, such as momentum or Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must be sent to all ranks with
-# `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. This call has a trap. On a rank whose optimiser has no state yet, Horovod creates one by a step with
-# gradients of zero, and **weight decay acts in that step**.
+# `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. This call has a trap. On a rank whose optimiser has no state yet, Horovod creates one by taking a
+# step with zero gradients, and **weight decay acts in that step**.
 #
-# **Predict.** A weight is 8 on all ranks, the rate is 0.5, and the decay is 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint. What is the weight
-# on each rank if you broadcast first the weights and then the optimiser's state? What is it in the opposite order?
+# **Predict.** A weight is 8 on all ranks, and the learning rate and the weight decay are both 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint.
+# What is the weight on each rank if you first broadcast the weights and then the optimiser's state? What is it in the opposite order?
 
 # %%
 predict("10-resume", "What is the weight on rank 1 if the weights are broadcast first?")
@@ -309,15 +309,15 @@ settle("10-other-order", lambda: weight_on_1(False))
 #
 # Broadcast `model.state_dict()` and not `model.named_parameters()`, because only the former contains a model's buffers (such as batch norm's running mean). For
 # a number such as the epoch, call `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`, with the name, because Horovod matches calls by *name*. Without
-# one, it uses the type of the object, so a dict on rank 0 and `None` elsewhere wait forever.
+# one, it uses the type of the object, so ranks that pass a dict and ranks that pass `None` wait forever.
 #
 # ## Learning rate and epochs
 #
 # Above, the batch stayed at 250 rows, so nothing had to be adapted. Usually, however, each *rank* keeps its number of rows, since that fills a GPU well. Then a
 # step has `hvd.size()` times as many rows, and an epoch has fewer steps. The rule of thumb is to multiply the learning rate by `hvd.size()`.
 #
-# **Predict.** We train for ten epochs of 1500 rows, with 250 rows a step at rate 0.2, with 1000 rows at rate 0.2, and with 1000 rows at rate 0.8. In which
-# order are the objectives that they reach? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
+# **Predict.** We train for ten epochs of 1500 rows, with 250 rows per step at a rate of 0.2, then with 1000 rows at 0.2, and then with 1000 rows at 0.8. In
+# which order are the objectives that the runs reach? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
 
 # %%
 predict("10-linear",
@@ -366,10 +366,10 @@ settle("10-too-large", lambda: compared(4, 3))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for it, because as long as the
-# weights move little during four steps, one long step is about four short ones (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is already a
-# large one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the rate is
-# raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
+# With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for this, because one long step
+# has about the same effect as four short ones if the weights move little during these (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is
+# already a large one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the
+# rate is raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
 #
 # Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an
 # epoch remains an epoch.
@@ -378,13 +378,13 @@ settle("10-too-large", lambda: compared(4, 3))
 # ## Fusion and the timeline
 #
 # A network has many small gradients, and each message has a fixed cost. Therefore, Horovod's own thread checks every few milliseconds (`HOROVOD_CYCLE_TIME`)
-# which tensors are ready **on all ranks**. It copies them into one buffer of up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`) and sends one all-reduce for all of
-# them, which is called *tensor fusion*.
+# which tensors are ready **on all ranks**. It copies them into one buffer of up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`) and performs one all-reduce for all of
+# them. This is *tensor fusion*.
 #
 # <details><summary>Both settings</summary>
 #
-# The cycle time is 1 ms by default. Here, `rendezvous()` sets it to 5 ms, which spares your processor. With `HOROVOD_AUTOTUNE=1`, Horovod tries different
-# values of both settings during the first steps.
+# The cycle time is 1 ms by default. Here, `rendezvous()` sets it to 5 ms to reduce the load on your processor. With `HOROVOD_AUTOTUNE=1`, Horovod tries
+# different values of both settings during the first steps.
 # </details>
 #
 # The next cell sends twelve tensors, first one at a time and then all at once.
@@ -407,10 +407,11 @@ for way in (one_by_one, together):
     print(f"{way.__name__}: sums {[int(total[0]) for total in sums]}", end="; ")
 
 # %% [markdown]
-# The sums are the same. Horovod has recorded what it did and when in the file that `HOROVOD_TIMELINE` names, in the format of Chrome's `chrome://tracing`.
+# The sums are the same. In the file that `HOROVOD_TIMELINE` names, Horovod has recorded what it did and when, in the format of Chrome's `chrome://tracing`.
 # `hvd.shutdown()` completes the file.
 #
-# Before that, we try **compression**. `hvd.Compression.fp16` turns each number into 16 bits, sends and *adds* it in this form, and turns the sum back.
+# Before that, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the sum
+# back.
 
 # %%
 # %%px
@@ -425,15 +426,16 @@ hvd.shutdown()
 print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: {said}")
 
 # %% [markdown]
-# The message has half the bytes of `float32`, and the sum has three correct digits, or fewer on many ranks, since each addition is rounded. That is often
-# enough for gradients, as long as none of them *and none of their sums* is too large or too small for 16 bits. For example, two ranks that average 40,000 get
-# infinity. For this reason, compression is combined with loss scaling.
+# The message has half as many bytes as in `float32`, and the sum has three correct digits, or fewer on many ranks, since each addition is rounded. That is
+# often enough for gradients, as long as none of them *and none of their sums* is too large or too small for 16 bits. For example, if two ranks average 40,000,
+# they get infinity. For this reason, compression is combined with loss scaling.
 #
 # <details><summary>What Adasum is</summary>
 #
-# `hvd.Adasum` is a different way to combine gradients, which adds up what is orthogonal in them and averages what is parallel (Maleki et al. 2020). It needs
+# `hvd.Adasum` is a different way to combine gradients, which adds up their orthogonal parts and averages their parallel parts (Maleki et al. 2020). It needs
 # MPI. On CPUs, the number of ranks must be a power of two, and Horovod's guide advises 2 to 2.5 times the learning rate of a single process, regardless of the
-# number of ranks. With NCCL, the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by the GPUs of a node.
+# number of ranks. With NCCL, the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by the number of GPUs
+# in a node.
 # </details>
 #
 # Now we look at the timeline. Your times will differ from these.
@@ -456,10 +458,10 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for the thread's next check or two, which are 5 ms
-# apart. Most of the time is spent on waiting and not on the bytes. In the *negotiation*, the ranks find out that all of them have the tensor. It may be sent
-# only then, because an all-reduce that one rank does not join would wait forever. As a result, ranks may submit their gradients in any order. In the *lower*
-# part, the tensors were submitted together, were copied into the fusion buffer, and were sent in few messages. (It shows the third repetition.)
+# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for one or two of the thread's checks, which are 5 ms
+# apart. Most of the time is spent waiting and not sending. In the *negotiation*, the ranks find out that all of them have the tensor. A tensor may be sent only
+# then, because an all-reduce that one rank does not join would wait forever. As a result, ranks may submit their gradients in any order. In the *lower* part,
+# the tensors were submitted together, were copied into the fusion buffer, and were sent in few messages. (This part shows the third repetition.)
 #
 # DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod decides again in every
 # cycle.
@@ -469,7 +471,7 @@ trace.timeline(lanes)
 # Every rank reports a *new* tensor to rank 0 with its name, shape and type. After that, the tensor is in the **response cache**, so from the second step on the
 # ranks only combine a few bits, one for each known tensor.
 #
-# If a tensor waits for a rank longer than 60 s, the *stall inspector* on rank 0 reports which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With
+# If a tensor waits more than 60 s for a rank, the *stall inspector* on rank 0 reports which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With
 # `hvd.join()`, a rank that has run out of rows continues to answer the other ranks' all-reduces with zeros. `backward_passes_per_step=k` adds up the gradients
 # of `k` micro-batches before they are sent.
 # </details>
@@ -542,8 +544,8 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 # ## One test, in eager and graph mode
 #
 # The pull request that brought the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today,
-# `tf.function` makes the graph, and `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a rate that
-# grows by 0.1 in each step.
+# `tf.function` makes the graph, and `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a learning rate
+# that grows by 0.1 in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -609,16 +611,16 @@ settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
 #
 # ## Keras: callbacks
 #
-# In Keras, the edits are an optimiser and callbacks.
+# In Keras, the edits are a wrapped optimiser and callbacks.
 #
 # | callback | what it does |
 # |---|---|
 # | `BroadcastGlobalVariablesCallback(0)` | sends rank 0's variables to all ranks, including the optimiser's |
-# | `MetricAverageCallback()` | averages over the ranks at the end of an epoch, so that the log is not rank 0's own |
+# | `MetricAverageCallback()` | averages the metrics over the ranks at the end of an epoch, so that the log does not show rank 0's alone |
 # | `LearningRateWarmupCallback(...)` | raises the rate over the first epochs |
 # | `ModelCheckpoint(path)`, Keras's own | writes files; added only `if hvd.rank() == 0` |
 #
-# Since `fit` takes its rows in their order, each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`) and not with Keras 3.
+# Since `fit` takes the rows in order, each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`) and not with Keras 3.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -691,15 +693,15 @@ settle("10-callbacks", ended)
 # ## Scripts: horovodrun and mpirun
 #
 # A script does not need `rendezvous()`, because the launcher does its work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
-# [scripts/10_tensorflow.py](scripts/10_tensorflow.py), which contains both the loop and Keras, to any cluster.
+# [scripts/10_tensorflow.py](scripts/10_tensorflow.py) to any cluster. The latter contains both the loop and Keras.
 #
-# `horovodrun` starts processes on other nodes by ssh, while `mpirun` does it in MPI's own way. Inside a Slurm job, `mpirun` asks Slurm
+# `horovodrun` starts processes on other nodes by ssh, while `mpirun` does so in MPI's own way. Inside a Slurm job, `mpirun` asks Slurm
 # ([scripts/10_horovod.sbatch](scripts/10_horovod.sbatch)). The first lines may take a minute to appear, because each process imports its framework.
 #
 # <details><summary>MPICH and Open MPI</summary>
 #
-# Horovod was built here with both Gloo and MPI, and the MPI is MPICH, whose `mpirun` takes `-hosts a:2,b:2` and `-ppn 2`. Open MPI, which Horovod's own
-# documents use, takes `-H a:2,b:2` and `--map-by ppr:2:node` instead.
+# Horovod was built here with both Gloo and MPI. The MPI implementation is MPICH, whose `mpirun` takes `-hosts a:2,b:2` and `-ppn 2`. Open MPI, which Horovod's
+# own documents use, takes `-H a:2,b:2` and `--map-by ppr:2:node` instead.
 # </details>
 
 # %%
@@ -738,7 +740,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # | `optimiser.synchronize()` before clipping | nothing; after `backward()` the gradients are averaged |
 # | `backward_passes_per_step=k` | `with model.no_sync():` for the first k - 1 micro-batches |
 # | `compression=hvd.Compression.fp16` | `model.register_comm_hook(None, fp16_compress_hook)` |
-# | `hvd.join()` | `with model.join():` around the loop; it answers only DDP's messages, so the loop may contain no different collective |
+# | `hvd.join()` | `with model.join():` around the loop; it answers only DDP's messages, so the loop may contain no other collectives |
 # | `model.state_dict()` for the checkpoint | `model.module.state_dict()`; otherwise all names begin with `module.` |
 # | `hvd.elastic.run` | `torchrun --nnodes 2:4 --max-restarts 3 --rdzv-backend c10d --rdzv-endpoint HOST:PORT train.py` and a checkpoint: all processes start again (unit 18) |
 #
@@ -774,10 +776,10 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # **What it costs.** Every rank has the whole model, and in each step, $2 (p - 1)/p$ times the bytes of the gradients leave each rank (unit 04), after a
 # negotiation. Horovod's own threads keep a part of a core busy.
 #
-# **Why learn it?** Every data-parallel system needs the four edits: one start, summed gradients, own rows, one writer. DDP makes the first two in
-# its constructor, while you make the other two yourself. Horovod shows all four.
+# **Why learn it?** Every data-parallel system needs the four edits: one start, summed gradients, own rows, one writer. DDP's constructor makes the first two,
+# while you make the other two yourself. Horovod shows all four.
 #
-# **The three most common mistakes** are a broadcast that forgets something (the optimiser's state, buffers, or its order), a call of Horovod behind
+# **The three most common mistakes** are a broadcast that forgets something (the optimiser's state, buffers, or its order), a Horovod call behind
 # `if hvd.rank() == 0`, and rank 0's own loss in the log, mistaken for the loss of all ranks. You meet all of them in the lab.
 #
 # ## What has aged
@@ -803,8 +805,8 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # * `horovodrun` gives each process its number and a meeting place, without which every process is rank 0 of 1.
 # * With four edits (one start, summed gradients, own rows, one writer), PyTorch, TensorFlow and Keras reach the weights that a single process computes, to
 #   1e-12.
-# * Missing edits show as ranks that start apart, ranks that drift apart, rows computed several times, or several writers.
-# * If the batch grows with the number of ranks, multiply the learning rate by that number, but leave the epochs.
+# * Missing edits show up as ranks that start apart, ranks that drift apart, rows computed several times, or several writers.
+# * If the batch grows with the number of ranks, multiply the learning rate by that number, but keep the number of epochs.
 # * The timeline shows negotiation, fusion buffer and all-reduce. Many small tensors are sent together. Compression halves the bytes but costs digits in each
 #   addition.
 # * Test a step in eager and in graph mode, because Python code runs only while the graph is traced.

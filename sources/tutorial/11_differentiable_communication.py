@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
-# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook takes that apart. At the end,
-# you can
+# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook examines both. At the end, you
+# can
 #
 # * write a communication call as a matrix over the data of all ranks, and read its backward off the transpose.
 # * write `send` and `recv` as autograd functions, and explain what a *delegate variable* is for.
@@ -38,9 +38,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## A call is a matrix
 #
-# The calls of this unit only move numbers and add numbers. (An all-reduce can also take a maximum or a product.) Over the data of *all* ranks together, such a
-# call is therefore a linear map, and a linear map is a matrix. We can measure it if rank `j` starts with 1 and all others start with 0. What the ranks hold
-# afterwards is column `j`.
+# The calls of this unit only move and add numbers. (An all-reduce can also take a maximum or a product.) Over the data of *all* ranks together, such a call is
+# therefore a linear map, and a linear map is a matrix. To measure it, we let rank `j` start with 1 and all others with 0. What the ranks hold afterwards is
+# column `j`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -112,14 +112,14 @@ settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 # The backward of every other call follows in the same way:
 #
 # * *send and recv:* a number moves from one rank to another. In the transposed call, the gradient moves back.
-# * *gather:* the root holds the pieces of all ranks in a row. In the transposed call, the root gives each rank the gradient of its piece, which is a
+# * *gather:* the root holds the pieces of all ranks, one after another. In the transposed call, the root gives each rank the gradient of its piece, which is a
 #   **scatter**. Conversely, the backward of a scatter is a gather.
 # * *allgather:* each rank's piece is copied to all ranks. In the transposed call, each rank gets the gradients of its own piece from all ranks (an all-to-all)
 #   and **sums** them. Together, these two steps are a *reduce-scatter*.
 # * *alltoall:* rank `i` sends each rank `j` the piece that is meant for it. In the transposed call, rank `j` sends the gradient of that piece back to `i`,
 #   which is an **alltoall** again.
-# * *allreduce* (sum): each output is the sum of all inputs. The matrix is all ones and equals its transpose, so the backward pass **sums** the gradients, on
-#   all ranks.
+# * *allreduce* (sum): each output is the sum of all inputs. The matrix contains only ones and equals its transpose, so the backward pass **sums** the
+#   gradients, on all ranks.
 
 # %% [markdown]
 # ## send and recv, written out
@@ -149,7 +149,7 @@ class Send(torch.autograd.Function):
 
 # %% [markdown]
 # `Send` has a problem, because it is not clear what it should *return*. The data has gone to another rank, but autograd calls `backward` only if something
-# depends on an output. `Send` therefore returns a zero that represents what was sent, and that we can hand on. ChainerMN calls it the **delegate variable**.
+# depends on an output. `Send` therefore returns a zero that represents what was sent and that we can pass on. ChainerMN calls it the **delegate variable**.
 #
 # `Recv` has the opposite problem, because nothing on this rank goes *in*. Autograd records only functions with an input that requires a gradient. For example,
 # `torch.zeros(2).exp().grad_fn` is `None`, whereas `torch.zeros(2, requires_grad=True).exp().grad_fn` is an `ExpBackward0`. For this reason, `Recv` takes such
@@ -174,13 +174,13 @@ def nothing():
     return torch.zeros((), requires_grad=True)
 
 # %% [markdown]
-# Is each backward the transpose of its forward? You can test this without a matrix, and without a gradient check by small steps. For all $x$ and $\bar y$, the
-# two sides of
+# Is each `backward` the transpose of its `forward`? You can test this without a matrix, and without a gradient check by finite differences. For all $x$ and
+# $\bar y$, the two sides of
 #
 # $$ \langle A x, \bar y \rangle = \langle x, A^{\mathsf T} \bar y \rangle $$
 #
-# must be the same number. The left side uses what forward computed, the right side uses what backward computed, and each product is summed over all ranks. With
-# whole numbers, the two sides must be equal to the last bit. In the next cell, rank 0 sends three numbers to rank 1.
+# must be the same number. The left side uses what `forward` computed, the right side uses what `backward` computed, and each product is summed over all ranks.
+# With whole numbers, the two sides must be equal to the last bit. In the next cell, rank 0 sends three numbers to rank 1.
 
 # %%
 # %%px --ranks 0,1
@@ -211,7 +211,7 @@ y.backward()
 print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 
 # %% [markdown]
-# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, messages included, which Chainer called
+# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, messages included. Chainer called this
 # *define-by-run*. The argument `connect` decides whether rank 0 hands the delegate of its `Send` to its `Recv`.
 
 # %% tags=["setup"]
@@ -263,8 +263,8 @@ settle("11-delegate", waits)
 # is still in the backward pass, where it sends, too. Each waits for the other to receive, and this circle is a deadlock. (The report sees only the calls, and
 # therefore advises a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
 #
-# With only one step, rank 1 would wait for a rank that has finished. If the library keeps a copy of small messages and lets the sender go on, no rank would
-# wait at all, but `w0` would never learn.
+# With only one step, rank 1 would wait for a rank that has finished. If the library kept a copy of small messages and let the sender go on, no rank would wait
+# at all, but `w0` would never learn.
 # </details>
 #
 # <details><summary>Why not isend, which does not wait?</summary>
@@ -274,7 +274,7 @@ settle("11-delegate", waits)
 # </details>
 
 # %% [markdown]
-# > **On GPUs.** NCCL drops the tag, so the i-th send to a rank meets its i-th receive. Only the order pairs messages, and if two backward passes run in
+# > **On GPUs.** NCCL drops the tag, so the i-th send to a rank meets its i-th receive. Only their order pairs messages, and if two backward passes run in
 # > different orders, gradients are swapped. Calls return when they are enqueued, so the deadlock above would appear at a later line, the first that needs a
 # > result (`item()`, `print`), and after ten minutes a watchdog would end the process. Two messages in opposite directions may hang even with `isend`. To avoid
 # > this, start them together with `dist.batch_isend_irecv`.
@@ -283,7 +283,7 @@ settle("11-delegate", waits)
 # ## The picture: what backward can reach
 #
 # Now that the cluster has healed itself, we look at the graphs that autograd has recorded, without starting a backward pass. The function `walk` follows
-# `grad_fn` from a tensor to everything that it was made from.
+# `grad_fn` from a tensor to everything from which it was computed.
 
 # %%
 # %%px
@@ -312,7 +312,7 @@ graph.graph(pictures)
 # which opens a way from `recv` back to `send`. No data flows along it, because it only tells autograd where to go on.
 # </details>
 #
-# **On each rank, one backward must reach every send.** The forward pass does not depend on this, so nothing warns you before the backward pass. With the
+# **On each rank, one backward pass must reach every send.** The forward pass does not depend on this, so nothing warns you before the backward pass. With the
 # delegate, both steps run:
 
 # %%
@@ -340,8 +340,8 @@ c = comm.create_communicator(timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
-# Is each of these functions right? We measure both matrices of each call and compare them. The forward matrix comes from inputs that are 0 except for a single
-# 1, and the backward matrix from gradients of the same form.
+# Is each of these functions correct? We measure both matrices of each call and compare them. The forward matrix comes from inputs that are 0 except for a
+# single 1, and the backward matrix from gradients of the same form.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -415,10 +415,10 @@ for name, (call, n) in calls.items():
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
-# PyTorch has some of them itself, but not send and recv, in `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the
+# PyTorch has some of these calls (but not send and recv) in `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the
 # root a gradient of zero in a group in which the root's number differs from its number in the world; 2.15 has corrected this.) Five of its nine calls are
 # deprecated, in favour of `torch.distributed._functional_collectives`. There, all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same
-# backward. However, its `broadcast` does not have one yet. It gives a warning, and each rank keeps its own gradient, although the root should get the sum.
+# backward. However, its `broadcast` has no backward yet. It gives a warning, and each rank keeps its own gradient, although the root should get the sum.
 #
 # ## A model with calls in it
 #
@@ -468,11 +468,11 @@ for step in range(3):
     print(weight.item(), end=" ")
 
 # %% [markdown]
-# The weight is 0 first, and then it moves half of the way to 1.5 in each step, on all ranks.
+# The weight is 0 at first. In each step, it then moves half of the remaining way to 1.5, on all ranks.
 #
 # ## Two wrong rows
 #
-# The same article, on the blog of Preferred Networks, also has such a table. Five of its seven rows agree with the rows above. The other two are
+# The same article, on the blog of Preferred Networks, also has such a table. Five of its seven rows agree with the rows above. The other two are as follows.
 #
 # | forward | backward |
 # |---|---|
@@ -508,7 +508,7 @@ class AllgatherByTheTable(torch.autograd.Function):
 
 # %% [markdown]
 # **Predict.** Rank `r` holds `x = r + 1`, and each output has the gradient `r + 1`. For the broadcast from rank 1, what are $\langle A x, \bar y \rangle$ and
-# $\langle x, B \bar y \rangle$, first with the right backward and then with the table's backward?
+# $\langle x, B \bar y \rangle$, first with the right backward method and then with the table's?
 
 # %%
 predict("11-adjoint",
@@ -550,7 +550,7 @@ settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
 # product is 2 times 2. In the allgather, rank `r` has all of 1, 2, 3, 4 with the gradient `r + 1`, which makes (1 + 2 + 3 + 4)(1 + 2 + 3 + 4) = 100, whereas
 # without the sum, it is 1 + 4 + 9 + 16 = 30.
 #
-# Both rows lose the sum. The text of the same article has it right (the gradients are all-reduced to the master), and ChainerMN's code sums, too.
+# Both rows omit the sum. The text of the same article has it right (the gradients are all-reduced to the master), and ChainerMN's code sums, too.
 # </details>
 #
 # ## N times the gradient
@@ -558,7 +558,7 @@ settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
 # Since `allgather` gives all ranks the same numbers, all ranks can compute the same loss. In the next cells they do so, and each rank calls `backward()`. A
 # single process with all four weights would get the gradient $2 w$, which is 2, 4, 6 and 8.
 #
-# **Predict.** How many times larger is the gradient that each rank gets?
+# **Predict.** By what factor is the gradient that each rank gets too large?
 
 # %%
 predict("11-times",
@@ -582,15 +582,15 @@ settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Backward is the adjoint of what *all* ranks computed together, and they computed four losses. The result is therefore the gradient of the sum of four equal
-# losses, which is four times as large. This is not a bug of `allgather`, and no code inside it should divide. Only *you* know that the four losses are the same
-# loss. Either divide where you compute it, or let only one rank's loss count.
+# The backward pass is the adjoint of what *all* ranks computed together, and they computed four losses. The result is therefore the gradient of the sum of four
+# equal losses, which is four times as large. This is not a bug of `allgather`, and no code inside it should divide. Only *you* know that the four losses are
+# the same loss. Either divide where you compute it, or let only one rank's loss count.
 # </details>
 #
 # ## Two sends: pseudo_connect
 #
 # A rank that sends twice has two delegates, and one `backward()` must reach both. The function `pseudo_connect(delegate, y)` returns `y` with an additional
-# edge to the delegate. Its value is the value of `y`, and its backward goes to both. You can use it to join two delegates into one, or a delegate to a loss. It
+# edge to the delegate. The value stays the same, and the backward pass goes to both. You can use it to join two delegates into one, or a delegate to a loss. It
 # returns a *tuple*, here of one tensor, which has its own `backward()`. If you want to compute with the tensor, unpack it with
 # `y, = pseudo_connect(delegate, y)`.
 #
@@ -631,9 +631,9 @@ except comm.CommunicationError as error:
         print(*str(error).split(". "), sep=".\n")
 
 # %% [markdown]
-# If a variable still holds the delegate, its rank cannot know that it will not be used. A small gradient then arrives and waits there. As soon as the variable
-# is released, for example in the next steps of a loop, the error is raised on *that* rank. After a single step, however, no rank raises an error, and `w` has
-# no gradient.
+# If a variable still holds the delegate, its rank cannot know that the delegate will not be used. A small gradient then arrives and waits there. As soon as the
+# variable is released, for example in the next steps of a loop, the error is raised on *that* rank. After a single step, however, no rank raises an error, and
+# `w` has no gradient.
 #
 # If a rank does wait in vain, the communicator's timeout ends the call (here after 8 seconds). The rank then gets an error that names the other rank, the call
 # and the tag, and reports where the other rank is. Nothing has to be healed, because the communicator can be used again. The cluster's watch, which you saw
@@ -652,8 +652,8 @@ run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
 #
 # ## Tokens to experts, and back
 #
-# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few of them that a router has chosen. Here, a token goes
-# to one expert. With an expert on each rank, this takes two calls of `alltoall`, one that carries the tokens to their experts and one that carries the results
+# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few of them, which a router chooses. Here, a token goes
+# to one expert. With an expert on each rank, this takes two calls to `alltoall`, one that carries the tokens to their experts and one that carries the results
 # back. The number of tokens for each expert changes in every step. The backward pass makes the same two trips in reverse.
 
 # %%
@@ -705,8 +705,9 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # accepts from a batch (Lepikhin et al. 2020). The second is a term in the loss that balances the load, because otherwise the router soon sends everything to a
 # few experts (Shazeer et al. 2017).
 #
-# With $k$ experts for each token, $T$ tokens of $h$ numbers put $4 T k h$ numbers into all-to-alls, because each copy of a token travels there and back, and so
-# does its gradient. Only what stays on its rank is not sent. On many ranks these calls can be the bottleneck, and unit 14 names a schedule that hides them.
+# If each token goes to $k$ experts, $T$ tokens of $h$ numbers each put $4 T k h$ numbers into all-to-alls, because each copy of a token travels there and back,
+# and so does its gradient. Of these, only the numbers that stay on their rank are not sent. On many ranks these calls can be the bottleneck, and unit 14 names
+# a schedule that hides them.
 # </details>
 #
 # ## Summary
@@ -717,7 +718,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # * A graph that is not connected can deadlock in the backward pass, because one rank sends a gradient that the other rank never receives. Delegate variables
 #   and `pseudo_connect` connect it.
 # * N equal losses give N times the gradient. Divide where you know that they are the same loss.
-# * A mixture of experts takes two calls of `alltoall`, there and back, and the same two calls bring the gradients.
+# * A mixture of experts takes two calls to `alltoall`, there and back, and the same two calls bring the gradients.
 # * The functions give the same numbers over gloo and over MPI. (They are written for NCCL, too, but were not run there.) Plain messages do not carry over to
 #   NCCL, because it has no tags.
 #

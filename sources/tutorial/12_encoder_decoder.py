@@ -3,11 +3,11 @@
 #
 # A model that is too large for one device can be cut in two. In this unit, the cut goes between an encoder and a decoder. At the end, you can
 #
-# * explain what must cross the cut in a step, in each direction, and compute how many bytes that is, with attention and without it.
+# * explain what must cross the cut in a step, in each direction, and compute its size in bytes, with and without attention.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links.
 # * show that the split model trains exactly as a single process trains it, step by step.
-# * explain which rank waits for which, and why the cut saves memory, of weights and of activations, but no time.
-# * run several such pairs side by side, on shares of different size, with the gradients of the whole batch.
+# * explain which rank waits for which, and why the cut saves memory, for weights and for activations, but no time.
+# * run several such pairs side by side, on shares of different sizes, with the gradients of the whole batch.
 #
 # **Before:** you can train an LSTM in PyTorch, and you know what a delegate variable is (unit 11). **Minutes:** 50 · **Ranks:** 4, on 2 nodes.
 
@@ -77,9 +77,9 @@ class Encoder(nn.Module):
         return h, cell
 
 # %% [markdown]
-# The decoder starts from that state and predicts the target, each token from the *true* tokens before it (*teacher forcing*). The function `shifted` moves the
-# target by one position, and `END` marks the start, too. The decoder's loss is the sum of the cross-entropies of all tokens of all targets, divided by their
-# number or by a `divisor` that we need later.
+# The decoder starts from that state and predicts the target, where each token is predicted from the *true* tokens before it (*teacher forcing*). The function
+# `shifted` shifts the target by one position, and `END` marks the start, too. The decoder's loss is the sum of the cross-entropies of all tokens of all
+# targets, divided by their number or by a `divisor` that we need later.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -103,8 +103,8 @@ class Decoder(nn.Module):
 # %% [markdown]
 # ## In one process
 #
-# One training loop serves everything that follows. It gets a module, and a function that does the forward and backward passes and returns the loss. Both ranks
-# of the pair first train the whole model by themselves, so that we have a reference.
+# One training loop serves everything that follows. It gets a module, and a function that performs the forward and backward passes and returns the loss. Both
+# ranks of the pair first train the whole model by themselves, so that we have a reference.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -176,7 +176,7 @@ print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one 
 # %% [markdown]
 # There are two loops and two optimisers. Adam on rank 0 knows only the encoder's parameters, Adam on rank 1 knows only the decoder's, and both must step.
 # Because Adam treats each parameter by itself, two of them do the same as one. (This is not true for a method that looks at all parameters together. For
-# example, to clip by the norm of *all* gradients, the ranks must first add up their squared norms, which is an all-reduce of one number.)
+# example, to clip by the norm of *all* gradients, the ranks must first sum their squared norms, which takes an all-reduce of one number.)
 #
 # **Predict.** Suppose that the encoder makes a small mistake and sends `cell.detach()`. Does the loss of the first step change? Does the encoder's gradient
 # change? Does any rank raise an error?
@@ -257,9 +257,9 @@ class SplitDecoder(nn.Module):
         return cross_entropy(self.head(torch.cat(outputs)), torch.cat(targets))
 
 # %% [markdown]
-# Here, the loss adds the same numbers in a different order, because it goes string by string instead of taking first all first tokens, then all second ones.
-# Both ranks now do the same thing, since each calls the module and then `backward()` on what the module returns. On rank 0, this is a delegate, whose value is
-# 0.
+# Here, the loss adds the same numbers in a different order, because it goes string by string instead of taking all first tokens, then all second tokens, and so
+# on. Both ranks now do the same thing, since each calls the module and then `backward()` on what the module returns. On rank 0, this is a delegate, whose value
+# is 0.
 
 # %%
 # %%px --ranks 0,1
@@ -308,10 +308,10 @@ curves["chain list"] = train(chain, step_of_chain)
 # %% [markdown]
 # ## The picture: one curve
 #
-# Four training runs should give the same loss curve, but how equal must the losses be? In float64, a loss of 2 is rounded by about 2e-16. Each step rounds
-# thousands of numbers, and training carries the differences on. Here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, which is far
-# above all rounding, so a difference of that size would mean that the program has a bug. In float32, the rounding errors themselves reach 5e-7 in this very
-# training run. They could then hardly be told apart from a bug, which is why the ranks compute in float64 here.
+# Four training runs should give the same loss curve, but how closely must the losses agree? In float64, a loss of 2 is rounded by about 2e-16. Each step rounds
+# thousands of numbers, and training carries the differences forward. Here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, which
+# is far above all rounding, so a difference of that size would mean that the program has a bug. In float32, the rounding errors themselves reach 5e-7 in this
+# very training run. They could then hardly be distinguished from a bug, so the ranks compute in float64 here.
 
 # %%
 from manyhands.plots.curves import coinciding, gap
@@ -329,8 +329,8 @@ coinciding(("one process", serial), curves, tolerance=1e-6,
            title="loss of one process and of three splits")
 
 # %% [markdown]
-# By hand and as a chain, the two ranks do exactly the operations of a single process, and a message changes no bit. The difference is therefore exactly 0,
-# unless the machine itself adds in a different order from run to run.
+# By hand and as a chain, the two ranks perform exactly the same operations as a single process, and messages do not change a single bit. The difference is
+# therefore exactly 0, unless the machine itself adds in a different order from run to run.
 #
 # ## What crosses
 #
@@ -351,8 +351,8 @@ if world.rank == 0:
 
 # %% [markdown]
 # `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes, for short strings as well as for long ones. Messages of one round need not wait for
-# each other. There are two rounds, because the state must arrive before the decoder can start, and its gradient must arrive before the encoder can end. In the
-# log, `send.backward` is the gradient for which the backward of rank 0's `send` waits, and rank 1's `recv` sends it in its own backward.
+# each other. There are two rounds, because the state must arrive before the decoder can start, and its gradient must arrive before the encoder can finish. In
+# the log, `send.backward` is the gradient for which rank 0's `send` waits in its backward. Rank 1's `recv` sends it in its own backward.
 
 # %% [markdown]
 # > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must be sent in the same order
@@ -422,7 +422,7 @@ settle("12-attention", lambda: growth(True))
 #
 # ## Images: a feature map crosses
 #
-# ChainerMN's documentation recommends this cut for CNNs as well, because the whole model can be too large for one GPU although each half fits. Our two CNNs are
+# ChainerMN's documentation recommends this cut for CNNs as well, because the whole model can be too large for one GPU even if each half fits. Our two CNNs are
 # small, and they remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and the decoder doubles them
 # twice. With `skip`, the encoder's *outer* map goes to the decoder, too, as in a U-Net (Ronneberger et al. 2015).
 
@@ -491,7 +491,7 @@ for skip in (False, True):
 
 # %% [markdown]
 # With both cuts, the model trains as it does in a single process. With the outer map, the loss ends at 0.0300 instead of 0.0555. The decoder then gets a map of
-# higher resolution, but since it also has more weights, the comparison does not show how much is due to which. How many bytes does the outer map cost?
+# higher resolution, but since it also has more weights, the comparison does not show how much is due to each. How many bytes does the outer map cost?
 
 # %%
 # %%px --ranks 0,1
@@ -507,8 +507,8 @@ for side in (8, 16, 32):
 
 # %% [markdown]
 # The LSTM's state had the same size for all lengths of the strings. A map, in contrast, grows with the area of the image, while the number of weights remains
-# the same. With skip connections, the maps of all levels cross. The outermost map is the largest, and here it has two thirds of the bytes. For this reason,
-# count what crosses before you choose the place of the cut.
+# the same. With skip connections, the maps of all levels cross. The outermost map is the largest, and here it accounts for two thirds of the bytes. For this
+# reason, count what crosses before you choose the place of the cut.
 #
 # Models that read and generate both images and text are cut at the same places. DistTrain separates the image encoder, the language model and the image
 # generator. Because these parts are unequal, it gives each of them a different number of ranks and a different way to split it further (Zhang et al. 2024).
@@ -539,7 +539,7 @@ if pair.rank == 0:
 
 # %% [markdown]
 # Where does the time go? The ledger knows when each message was sent and when it arrived, and both ranks read the same clock because they are on one node.
-# Between these moments, a rank either works or waits. Of nine steps, we keep the one of median length.
+# Between these moments, a rank either works or waits. Of nine steps, we keep the one with the median length.
 
 # %%
 # %%px --ranks 0,1
@@ -592,7 +592,7 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # two has nothing to do, and the messages take additional time. In the picture, this is the gap between the decoder's work and the encoder's backward. (A
 # message of more than 8 KB counts as sent when the other rank has received it, so the second gradient leaves after the first has arrived.) For such a small
 # model, these gaps are a large part of the step. (If a step is faster in two processes, this is noise, or the smaller half fits better into a cache.) The cut
-# saves memory, but no time. Unit 14 splits the batch into micro-batches, so that the encoder works on the next one while the decoder has this one, which is
+# saves memory, but no time. Unit 14 splits the batch into micro-batches, so that the encoder works on the next one while the decoder works on this one. This is
 # called a *pipeline*.
 # </details>
 #
@@ -645,7 +645,7 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
 #
-# The other two ranks are a second pair, and each pair takes a share of the batch, 40 strings or 24. Every rank now has two communicators. Its state travels
+# The other two ranks are a second pair, and each pair takes a share of the batch, of 40 or 24 strings. Every rank now has two communicators. Its state travels
 # through `pair`, while `copies` contains the ranks that hold the same module and must keep it equal.
 
 # %% tags=["setup"]
@@ -694,8 +694,8 @@ settle("12-tokens", right)
 # %% [markdown]
 # <details><summary>Why is even 32 and 32 wrong?</summary>
 #
-# The unit of the loss is a token and not a string. The 32 strings of one pair do not have as many tokens as the 32 strings of the other, so their tokens count
-# more or less. The loss of a single process is
+# The unit of the loss is a token and not a string. The 32 strings of one pair do not have as many tokens as the 32 strings of the other, so a token counts more
+# in one pair than in the other. The loss of a single process is
 #
 # $$ L = \frac{S_0 + S_1}{n_0 + n_1}, \qquad \text{not} \qquad \frac{1}{2} \left( \frac{S_0}{n_0} + \frac{S_1}{n_1} \right) $$
 #
@@ -703,8 +703,8 @@ settle("12-tokens", right)
 # $(n_0 + n_1) / 2$.
 # </details>
 #
-# Therefore, the decoders first add up their numbers of tokens, which takes one small message. The encoders need not know the sum, because the gradient that
-# they receive already contains the right number.
+# Therefore, the decoders first sum their numbers of tokens, which takes one small message. The encoders need not know the sum, because the gradient that they
+# receive already contains the right number.
 
 # %%
 # %%px
@@ -742,11 +742,11 @@ del ddp  # before its process group ends
 #
 # <details><summary>Which two ranks should share a node?</summary>
 #
-# Count what crosses between the nodes in a step. As it is here, with each pair inside a node, this is the all-reduce of all gradients. In float64, it takes
-# about 21 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If the pairs went across the nodes, it would be the states of 64
-# strings, which are 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these messages, while the all-reduce of a
-# larger model, in several buckets, runs during backward (unit 06). Here, all gradients fit into one bucket, which is sent when the last of them is ready. The
-# best choice therefore depends on the size of the batch, on the model and on the network. To try it, add a cell here with
+# Count what crosses between the nodes in a step. Here, each pair is inside a node, so this is the all-reduce of all gradients. In float64, it takes about 21
+# 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If the pairs went across the nodes, it would be the states of 64 strings,
+# which are 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these messages, while the all-reduce of a larger
+# model, in several buckets, runs during backward (unit 06). Here, all gradients fit into one bucket, which is sent when the last of them is ready. The best
+# choice therefore depends on the size of the batch, on the model and on the network. To try it, add a cell here with
 # `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time `hybrid_step`. You can see a difference if there is a network between the
 # nodes, for example with `Cluster(..., profile="emulated")` or on two machines.
 # </details>
@@ -754,7 +754,7 @@ del ddp  # before its process group ends
 # ## Answers
 #
 # When you use the model, the decoder has no target. Instead, it feeds back its own last guess, which is the likeliest token each time (*greedy*). Since no
-# gradient is wanted, we use `torch.no_grad()`, and `send` is then only a send.
+# gradient is wanted, we use `torch.no_grad()`, and `send` then does nothing but send.
 
 # %%
 # %%px
@@ -787,11 +787,11 @@ print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 #
 # * The state, `h` and `cell`, crosses the cut, and its gradient comes back. For this LSTM, the bytes do not depend on the length of the strings. With
 #   attention, all outputs cross as well, but parameters never do.
-# * The encoder's half is forward and `send`, then `backward()` on a tensor that connects all delegates. The decoder's half is `recv`, the loss and
+# * The encoder's half is a forward pass and `send`, then `backward()` on a tensor that connects all delegates. The decoder's half is `recv`, the loss and
 #   `backward()`. Each rank has an optimiser, and both must step.
-# * The split model equals a single process at every step, to 1e-6, in a dtype whose rounding errors are far smaller. Compare gradients, too, because a detached
-#   tensor does not change the first loss.
-# * One of the two ranks always waits. The cut saves memory, of parameters and of activations, whereas saving time takes a pipeline (unit 14).
+# * The split model agrees with a single process at every step, to 1e-6, in a dtype whose rounding errors are far smaller. Compare gradients, too, because a
+#   detached tensor does not change the first loss.
+# * One of the two ranks always waits. The cut saves memory, for parameters and for activations, but it takes a pipeline to save time (unit 14).
 # * If the shares have different sizes, all decoders divide by the same number, which is the number of tokens of the whole batch over the number of pairs.
 #
 # **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.

@@ -6,9 +6,9 @@
 # * split a convolution by output channel and by input channel, and explain what must travel in each case, forward and backward.
 # * explain why gradients come out four times too large when four ranks compute the same loss, and repair this in two ways.
 # * distinguish a dense layer from a grouped one that looks like it, by feeding one channel at a time.
-# * predict the bytes that a layer moves, from which image size on data parallelism moves fewer, and which of these bytes some rank waits for.
+# * predict how many bytes a layer moves, above which image size data parallelism moves fewer, and for which of these bytes a rank waits.
 # * split the image itself into strips, with a halo exchange, forward and backward.
-# * combine two layers so that they need one communication in forward, and train channel-parallel layers to the result of a single process.
+# * combine two layers so that they need only one communication in the forward pass, and train channel-parallel layers to the same result as a single process.
 #
 # **Before:** you know what units 04 (collectives) and 11 (differentiable communication) teach. **Minutes:** 50 · **Ranks:** 4.
 
@@ -138,11 +138,11 @@ settle("13-x", lambda: cluster.pull("told(x_here.grad, right_x)")[0])
 # *The weight.* The backward pass of `functions` sees the four programs as one program. Its objective is the sum of everything that the ranks call `backward`
 # on, which is four times the same loss. As a result, the backward pass of the all-gather adds up four equal gradients.
 #
-# *x.* Each rank has a copy of x and used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
+# *x.* Each rank has a copy of x but used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
 # times too large as well, and no rank has added the parts up.
 # </details>
 #
-# **The first remedy is to divide.** Since the loss counted four times, divide by four, and add up the parts of x's gradient.
+# **The first remedy is to divide.** Since the loss was counted four times, divide by four, and add up the parts of x's gradient.
 
 # %%
 # %%px
@@ -191,8 +191,8 @@ if rank == 0:
           f"{operators} for x's sum, all in all")
 
 # %% [markdown]
-# In the all-gather's backward pass, the gradient of each of y's 500 numbers of 8 bytes goes to three other ranks, which makes 12,000 bytes. The sum of x's
-# gradient sends each of its 300 numbers twice as often (see *What travels*).
+# In the all-gather's backward pass, the gradient of each of y's 500 numbers (8 bytes each) goes to three other ranks, for a total of 12,000 bytes. The
+# all-reduce that sums x's gradient sends each of its 300 numbers twice as often (see *What travels*).
 #
 # ## By input channel: the outputs are sums
 #
@@ -251,7 +251,7 @@ print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_t
 # the right shape, nothing raises an error, and each rank has few weights. Read the function and count: how many weights do the four ranks have together, for 8
 # input channels, 8 output channels and 3 x 3 filters?
 #
-# To test such a layer, we feed images in which only one input channel is not zero, and observe which output channels react. To find out *whose* weights are
+# To test such a layer, we feed it images in which only one input channel is not zero, and observe which output channels react. To find out *whose* weights are
 # responsible, we set the weights of all other ranks to zero. The function `whose` returns a table of rank numbers, with -1 where nothing reacts.
 
 # %% tags=["setup"]
@@ -340,7 +340,7 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
 # ## What travels
 #
 # Data parallelism moves gradients of weights, whereas a channel-parallel layer moves activations. The table assumes batches of $B$ images of side $s$, stride
-# 1, outputs as large as the inputs, no bias, $N$ ranks and 4 bytes for each number:
+# 1, outputs as large as the inputs, no bias, $N$ ranks and 4 bytes per number:
 #
 # | | forward | backward | bytes sent by all ranks together |
 # |---|---|---|---|
@@ -348,7 +348,7 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
 # | in split | sum y | join x's gradient | $4 (N-1) (2 \lvert y \rvert + \lvert x \rvert)$ |
 # | data parallel | | sum the weight's gradient | $4 (N-1) \cdot 2 \lvert w \rvert$ |
 #
-# A join costs $N-1$ times the tensor. A sum costs twice as much, because each rank first sums its share of the numbers and then the shares are joined (unit
+# A join sends the tensor $N-1$ times. A sum sends twice as much, because each rank first sums its share of the numbers and then the shares are joined (unit
 # 04). The sizes $\lvert x \rvert = B c_{in} s^2$ and $\lvert y \rvert = B c_{out} s^2$ grow with the image, while $\lvert w \rvert = c_{out} c_{in} k^2$ does
 # not. (Like `links.ParallelConv2d`, the in split of the table begins with the whole x on every rank. If each rank has only its channels of x, backward moves
 # nothing.)
@@ -405,16 +405,16 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. In our example, $512 s^2 = 36864$, so $s \approx
 # 8.5$.
 #
-# By the number of bytes, it therefore pays to move activations if images are small, channels are many and batches are small. This is true of the late layers of
-# a network, and above all of fully connected layers ($s = k = 1$). For the early layers, which have large images and small weights, data parallelism moves far
+# Counted in bytes, it therefore pays to move activations if images and batches are small and there are many channels. This is true of the late layers of a
+# network, and above all of fully connected layers ($s = k = 1$). For the early layers, which have large images and small weights, data parallelism moves far
 # fewer bytes. Krizhevsky 2014 splits a network in this way, with convolutions split by sample and fully connected layers by channel.
 # </details>
 #
 # **Who waits for these bytes?** What a channel split sends is needed *between* two layers, because the next layer cannot begin before it has arrived, forward
 # and backward. It is on the **critical path** of the step. In contrast, the gradient of a weight is needed only at the end of the step, and it travels while
-# backward computes the layers below (unit 06). With equal bytes, the channel split is therefore slower, so it must move far fewer bytes or use a far faster
-# link. For this reason tensor parallelism, as such splits are called in transformers, stays where NVLink connects the GPUs, in a node or a rack. Pipeline and
-# data parallelism use the slower links between them (Narayanan et al. 2021).
+# backward computes the layers below (unit 06). For the same number of bytes, the channel split is therefore slower, so it must move far fewer bytes or use a
+# far faster link. For this reason tensor parallelism, as such splits are called in transformers, stays where NVLink connects the GPUs, in a node or a rack.
+# Pipeline and data parallelism use the slower links between them (Narayanan et al. 2021).
 
 # %% [markdown]
 # > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. The switch is `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of them, since PyTorch raises an error when it reads a mixture.
@@ -422,7 +422,7 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # > An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it measures only the launch unless you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
-# The other reason to split a layer is **memory**. The ledger asks the operating system by how much a step makes this process grow at most, with outputs,
+# The other reason to split a layer is **memory**. The ledger asks the operating system by how much this process grows at the peak of a step, including outputs,
 # gradients and received messages. The numbers are rank 0's, and for the two splits they differ a little from run to run, because gloo keeps a message for a
 # moment.
 
@@ -479,7 +479,7 @@ def with_halo(x):
 
 # %% [markdown]
 # **Predict.** The five rows of our x are split into 2, 1, 1 and 1, and each rank computes the loss of its own rows. Are its gradients four times too large
-# again? Which of the three gradients are not complete before a sum over the ranks?
+# again? Which of the three gradients are incomplete until they are summed over the ranks?
 
 # %%
 predict("13-rows", "Split by rows, which gradients are incomplete before a sum over ranks?",
@@ -519,7 +519,7 @@ settle("13-rows", lacking)
 # before the optimiser's step.
 # </details>
 #
-# A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent forward and again backward, which makes $4(N-1) \cdot 4 B c_{in} s$ bytes. These
+# A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent forward and again backward, for a total of $4(N-1) \cdot 4 B c_{in} s$ bytes. These
 # bytes grow with the *side* of the image, while the bytes of a channel split grow with its area:
 
 # %%
@@ -544,13 +544,13 @@ for way in ("out split", "in split", "by rows"):
               "bytes")
 
 # %% [markdown]
-# The sum of the weight's gradient must be added: $4 (N-1) \cdot 2 \lvert w \rvert$ = 55,296 bytes for 16 x 16 x 9 weights at every side. It overlaps with
+# Summing the weight's gradient adds $4 (N-1) \cdot 2 \lvert w \rvert$ bytes, which is 55,296 for 16 x 16 x 9 weights at every side. This sum overlaps with
 # computation. Although the halos are on the critical path, the inner rows need none, so a good implementation convolves them while the halos travel (Dryden et
-# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling must fit the cuts, and batch norm must see all rows.
+# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling layer must fit the cuts, and batch norm must see all rows.
 #
 # The same exchange also runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process.
 # Under `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` it uses gloo or NCCL. You can start it anywhere with
-# `mpirun -n 4 python 13_halo.py`, with an image of 22 rows.
+# `mpirun -n 4 python 13_halo.py`, which uses an image of 22 rows.
 
 # %%
 run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -561,8 +561,8 @@ run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_no
 # The out split leaves each rank with some complete channels, which are exactly what the in split needs as its input. If the first layer of a pair is split by
 # rows and the second by columns, no join between them is necessary. A ReLU between them does no harm because it works on each number separately.
 #
-# **Predict.** The hidden tensor has 500 numbers and y has 300, each of 8 bytes (float64). The sum costs 8 (N-1) times 2 |y|, which is 14,400 bytes. How
-# many bytes does the join cost?
+# **Predict.** The hidden tensor has 500 numbers and y has 300, with 8 bytes each (float64). The sum costs 8 (N-1) times 2 |y|, which is 14,400 bytes. How many
+# bytes does the join cost?
 
 # %%
 predict("13-join", "How many bytes does joining 500 numbers of 8 bytes on 4 ranks cost?",
@@ -597,8 +597,8 @@ settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 
 # %% [markdown]
 # The join costs 3 x 8 x 500 bytes and the sum 2 x 3 x 8 x 300. Megatron-LM (Shoeybi et al. 2019) splits every pair of matrices in a transformer in this way,
-# the first by outputs and the second by inputs, with one all-reduce forward and one backward. However, Megatron writes $Y = X A$, where the outputs are the
-# *columns* of $A$. Therefore, Megatron and PyTorch (`ColwiseParallel`, `RowwiseParallel`) call our rows *column parallel* and our columns *row parallel*.
+# the first by outputs and the second by inputs, with one all-reduce in each direction. However, Megatron writes $Y = X A$, where the outputs are the *columns*
+# of $A$. Therefore, Megatron and PyTorch (`ColwiseParallel`, `RowwiseParallel`) call our rows *column parallel* and our columns *row parallel*.
 #
 # ## Train with it
 #
@@ -659,7 +659,7 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: "
 # * In an out split, every rank needs the whole x, y is joined, and x's gradient is summed. In an in split, y is summed and the bias is added once.
 # * Gradients are four times too large if the sum of four equal losses was differentiated. You can divide them, or use operators whose backward pass
 #   takes into account that the loss is replicated.
-# * To find out whether a layer is dense or grouped, feed one channel at a time, because in a dense layer every output reacts.
+# * To find out whether a layer is dense or grouped, feed it one channel at a time, because in a dense layer every output reacts.
 # * Activations grow with the batch and the image, while weight gradients do not. Channel splits suit small images with many channels. They also need fast
 #   links, since their messages are on the critical path.
 # * For one large image, split its rows. The halos grow with the side and not with the area, and the weight's gradient is summed as in data parallelism.

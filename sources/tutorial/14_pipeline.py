@@ -44,8 +44,9 @@ last = stages - 1
 # ## Where to cut
 #
 # The ranks receive blocks of neighbouring layers, which are called **stages**. In the long run, a pipeline is only as fast as its slowest stage, so the most
-# expensive block decides. Here are eight layers with their costs, in ms for the forward pass of a micro-batch, which is a part of the batch. (A backward pass
-# takes twice as long.) We cut them in two ways, first into equal numbers of layers and then so that the most expensive stage is as cheap as possible.
+# expensive block determines the speed. Here are eight layers with their costs, in ms for the forward pass of a micro-batch, which is a part of the batch. (A
+# backward pass takes twice as long.) We cut them in two ways, first into equal numbers of layers and then so that the most expensive stage is as cheap as
+# possible.
 
 # %%
 from manyhands.simulate.pipeline import (bubble, cut, finish_s, gpipe, idle, one_f_one_b,
@@ -82,11 +83,11 @@ def off(parameters, first=2 * rank):
 # ## Micro-batches: GPipe, by hand
 #
 # If the whole batch goes through the stages in one piece, only one rank works at any time, because each rank needs what the rank before it has computed. On
-# four ranks, three quarters of the time are lost. To avoid this, we split the batch into **micro-batches**, so that rank 0 can compute the second one while
-# rank 1 has the first. The gradients of the micro-batches add up, and if each loss is divided by their number, the sum is the gradient of the whole batch.
+# four ranks, three quarters of the time is lost. To avoid this, we split the batch into **micro-batches**, so that rank 0 can compute the second one while rank
+# 1 computes the first. The gradients of the micro-batches add up, and if each loss is divided by their number, the sum is the gradient of the whole batch.
 #
-# A forward pass receives an activation from the rank before and sends one to the rank after it. The tensor that a rank receives is a *leaf*, and it must
-# require a gradient, since this gradient is what the backward pass sends back.
+# A forward pass receives an activation from the previous rank and sends one to the next rank. The tensor that a rank receives is a *leaf*, and it must require
+# a gradient, since this gradient is what the backward pass sends back.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -165,9 +166,9 @@ settle("14-kept", lambda: cluster.pull("most")[1])
 #
 # $$ \frac{S - 1}{M + S - 1} $$
 #
-# of the step, which is called the **bubble**. (Some papers divide by the busy time instead, which gives $(S - 1) / M$, so check which one a paper means.) A
-# *simulation* needs no formula. In it, each event begins as soon as its rank is free and its input is available, so it can also handle slow messages and stages
-# of different costs.
+# of the step, which is called the **bubble**. (Some papers divide by the busy time instead, which gives $(S - 1) / M$, so check which definition a paper uses.)
+# A *simulation* needs no formula. In it, each event begins as soon as its rank is free and its input is available, so it can also handle slow messages and
+# stages of different costs.
 
 # %%
 for m in (1, 4, 8, 16, 32):
@@ -183,8 +184,8 @@ for m in (1, 4, 8, 16, 32):
 # ## 1F1B keeps less
 #
 # A rank does not have to wait for the last forward pass, because the backward pass of micro-batch 0 can begin as soon as this micro-batch has passed through
-# all stages. **1F1B** runs just enough forward passes ahead, which are $S - 1 - r$ on rank $r$. After that, it alternates one forward and one backward pass,
-# and at the end it runs the backward passes that are left.
+# all stages. **1F1B** runs just enough forward passes ahead, namely $S - 1 - r$ on rank $r$. After that, it alternates one forward and one backward pass, and
+# at the end it runs the backward passes that are left.
 
 # %%
 for rank, order in enumerate(one_f_one_b(4, 8)):
@@ -238,10 +239,10 @@ except Stuck as stuck:
     print(stuck)
 
 # %% [markdown]
-# The remedy is `dist.isend`, which does not wait. It returns a work handle, which keeps the tensor and must be waited for before the step ends, and `run` does
-# that. (Over gloo, `is_completed()` is true only after `wait()`, which `run` calls at the end of a step. The messages therefore leave the list at the first
-# send of the next step. To free their memory earlier, wait for the handle of an activation when its gradient has arrived, because the activation must have
-# arrived, too.) The cluster has already healed itself.
+# The remedy is `dist.isend`, which does not wait. It returns a work handle, which keeps the tensor alive. We must wait for it before the step ends, and `run`
+# does that. (Over gloo, `is_completed()` is true only after `wait()`, which `run` calls at the end of a step. The messages therefore leave the list at the
+# first send of the next step. To free their memory earlier, wait for the handle of an activation when its gradient has arrived, because the activation must
+# then have arrived, too.) The cluster has already healed itself.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -448,7 +449,7 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
 # first stage also has one block less, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
 #
 # Many models use *one* matrix both as the embedding and as the head (*tied weights*, Press and Wolf 2017). A pipeline has two copies of it, and each of the two
-# stages finds only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get such a matrix at both
+# stages gets only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get such a matrix at both
 # ends.
 #
 # **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls
@@ -540,8 +541,7 @@ print(f"outputs differ by up to {apart:.2f}; running mean: {means:.2f};",
 #
 # ## torch.distributed.pipelining
 #
-# PyTorch provides all of this. The function `pipeline()` traces a module with one micro-batch and cuts it where you specify, and the parameters keep their
-# names.
+# PyTorch provides all of this. The function `pipeline()` traces a module with one micro-batch and cuts it where you specify. The parameters keep their names.
 
 # %%
 # %%px --ranks 0
@@ -558,7 +558,7 @@ print(pipe.num_stages, "stages;",
       *[[name for name, _ in pairs if "weight" in name] for pairs in named])
 
 # %% [markdown]
-# Alternatively, you can cut by hand and create `PipelineStage` objects. Some schedules want several stages on each rank, which makes eight in all here.
+# Alternatively, you can cut by hand and create `PipelineStage` objects. Some schedules need several stages on each rank. Here, there are eight in all.
 #
 # | schedule | stages on a rank | idea |
 # |---|---|---|
@@ -618,8 +618,8 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
 
 # %% [markdown]
 # We read these orders, let the simulator play them, and draw them. Where a rank has two stages, each of them is half as long. (In torch 2.15 the order that
-# Schedule1F1B *prints* for the last rank counts its forwards from 1. It runs the right one, so we use our own order.) The simulation hides no messages, so it
-# cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch next to the backward pass of another, so that each hides the
+# Schedule1F1B *prints* for the last rank counts its forward passes from 1. It runs the right one, so we use our own order.) The simulation hides no messages,
+# so it cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch next to the backward pass of another, so that each hides the
 # messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
@@ -690,10 +690,10 @@ settle("14-most", lambda: max(measured, key=most_kept))
 #
 # Time goes to the right. Each rank has a row, and each pass is a box with the number of its micro-batch. GPipe and 1F1B have the same bubble in different
 # places, but the memory curves of 1F1B are low, and they are lower on later ranks. Interleaved1F1B fills its pipeline in half the time, so by the formula its
-# bubble falls from 0.27 to 0.16. However, more than twice as many messages are under way (7 borders instead of 3), and it keeps more. ZBVZeroBubble puts W into
-# the gaps. On every rank it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and what I has used is freed by W at the
-# earliest. Since each message costs something, the schedules with more messages and shorter passes miss their simulation by more, and on a busy machine they
-# lose what they had gained.
+# bubble falls from 0.27 to 0.16. However, more than twice as many messages are sent (across 7 borders instead of 3), and it keeps more. ZBVZeroBubble puts W
+# into the gaps. On every rank it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and what I has used is not freed before
+# W. Since each message costs something, the schedules with more messages and shorter passes deviate more from their simulation, and on a busy machine they lose
+# what they had gained.
 # </details>
 #
 # ## The trap: shapes by trial
@@ -736,8 +736,8 @@ print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
-# The ninth call was the trial. Whatever it has written outside of buffers remains, for example a counter or a moving average that is kept as an attribute, and
-# on all stages but the first its input can be anything, even infinity. If your stage keeps such a state, give the shapes, as above, with tensors on the `meta`
+# The ninth call was the trial. Whatever it has written outside of buffers remains, such as a counter or a moving average that is kept as an attribute. On all
+# stages but the first, its input can be anything, even infinity. If your stage keeps such a state, give the shapes, as above, with tensors on the `meta`
 # device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
 #
 # ## When, and what it costs
@@ -772,11 +772,11 @@ except ValueError as error:
 #
 # * Cut the network so that the most expensive stage is as cheap as possible. Without micro-batches, $S - 1$ of $S$ ranks wait at any time.
 # * GPipe and 1F1B have the same gradients and the same bubble. Under 1F1B, neighbours send to each other at the same time, so it needs `isend`.
-# * The bubble is $(S - 1) / (v M + S - 1)$ of the step. The simulation agrees exactly, and the measurement agrees nearly.
+# * The bubble is $(S - 1) / (v M + S - 1)$ of the step. The simulation agrees with this exactly, and the measurement does so approximately.
 # * GPipe keeps $M$ micro-batches, whereas 1F1B keeps $\min(M, S - r)$. Full recomputation keeps only inputs and takes a third more time, while selective
 #   recomputation costs far less.
 # * At the ends of a language model, the head costs time and the embedding costs memory. The gradients of tied weights are summed over both ends, and a
-#   gradient's norm is summed over all stages.
+#   gradient's norm is computed over all stages.
 # * The schedules of `torch.distributed.pipelining` can print their orders. Give each stage its shapes, because otherwise a trial run calls its `forward` once
 #   too often.
 #

@@ -270,9 +270,9 @@ HINTS = {  # {name: (where to look, which property the right code has)}
         "whole tensor and remembers where it came from. A leaf does neither, and a layer may also have no bias.",
     ),
     "13-operators": (
-        "Read the table line by line. The forward of one class is the backward of another, and in each class only one "
-        "thing travels. What must be kept in ctx for backward? Note that backward returns as many values as forward "
-        "has arguments.",
+        "Read the table row by row. The forward pass of one class is the backward pass of another, and in each class "
+        "only one thing travels. What must be kept in ctx for backward? Note that backward returns as many values as "
+        "forward has arguments.",
         "In each class, one direction only passes its tensor on, or cuts it, while the other one sends something. Copy "
         "and sum mirror each other, so each needs one all-reduce, but in opposite directions. A join needs to know, in "
         "backward, where this rank's channels begin in the joined tensor and how many they are, because ranks may have "

@@ -181,13 +181,13 @@ HINTS = {
         "Reverse the arrows, so that the rank that has sent now receives, from the same rank and with the same tag. "
         "What shape and dtype does the gradient of x have, and what kept them for you in ctx? backward returns as many "
         "things as forward was given, in the same order.",
-        "In Send.backward, make room with torch.empty(ctx.shape, dtype=ctx.dtype), fill it by dist.recv (group, "
+        "In Send.backward, make room with torch.empty(ctx.shape, dtype=ctx.dtype), fill it with dist.recv (group, "
         "group_src and tag from ctx), and return (gradient, None, None, None). In Recv.backward, call "
         "post(gradient.contiguous(), ctx.peer, ctx.tag, ctx.group), and then return a zero (or None) for the delegate, "
         "and None five times."),
     "11-broadcast": (
-        "Row root of the transpose is all ones, so the root gets the sum of all gradients, and every other rank gets a "
-        "zero. Which collective makes a sum on one rank only, and into whose tensor does it write?",
+        "Row root of the transpose contains only ones, so the root gets the sum of all gradients, and every other rank "
+        "gets a zero. Which collective computes a sum on one rank only, and into whose tensor does it write?",
         "Make total = gradient.clone(memory_format=torch.contiguous_format), and call dist.reduce(total, "
         "group=ctx.group, group_dst=ctx.root), which overwrites total. On the other ranks, the result must not be "
         "used, so return torch.zeros_like(total) there, and None for root and group."),

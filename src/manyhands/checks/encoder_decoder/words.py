@@ -160,8 +160,8 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "unpack_sequence(packed) is the list of outputs.",
     ),
     "12-loss": (
-        "Every token counts once, so first add up all of them, over all targets, and divide once at the end. Padding "
-        "cannot be counted unless you add it, so how do you join tensors of different lengths into one?",
+        "Every token counts once, so first sum the losses of all tokens, over all targets, and divide once at the end. "
+        "Padding cannot be counted unless you add it, so how do you join tensors of different lengths into one?",
         "Compute total = cross_entropy(torch.cat(scores), torch.cat(targets), reduction=\"sum\"). Return total / "
         "divisor or, if divisor is None, total / the sum of the targets' lengths.",
     ),
@@ -171,7 +171,7 @@ HINTS = {  # {name: (where to look, nearly the code)}
         "of the other side is an argument, because it is not always 1 or 0.",
         "The encoder calls phi_h = functions.send(h, c, decoder_rank, tag=0), the same for cell with tag=1, and "
         "functions.pseudo_connect(phi_h, phi_cell).backward(), since the tuple that pseudo_connect returns has this "
-        "method. The decoder receives h and cell by functions.recv(c, encoder_rank, tag=...) with the same tags, "
+        "method. The decoder receives h and cell with functions.recv(c, encoder_rank, tag=...) with the same tags, "
         "computes loss = decoder((h, cell), targets, divisor), calls loss.backward(), and returns loss.item().",
     ),
     "12-training": (

@@ -168,8 +168,8 @@ HINTS = {
         "root_rank=0), after it hvd.broadcast_parameters(model.state_dict(), root_rank=0), and "
         "hvd.broadcast_object(step, root_rank=0, name='step'). Keep all of these calls outside of any if."),
     "10-fit": (
-        "Two edits are missing, so what exchanges the gradients? Each rank's mean is over its own rows, so which "
-        "number must every rank divide by, if the parts must add up to the mean of all?",
+        "Two edits are missing, so what exchanges the gradients? Each rank's mean is over its own rows, so by which "
+        "number must every rank divide, so that the parts add up to the mean of all rows?",
         "The number of all rows is count = hvd.allreduce(torch.tensor(len(x)), op=hvd.Sum), and the loss is "
         "cross_entropy(model(x), y, reduction='sum') / count. Wrap the optimiser in "
         "hvd.DistributedOptimizer(optimiser, named_parameters=model.named_parameters(), op=hvd.Sum)."),
@@ -177,11 +177,11 @@ HINTS = {
         "All ranks draw the same order, and each takes a different part of it. How many rows do all ranks take "
         "together in one step, and how many such steps fit into n?",
         "Compute steps = n // (rows_per_rank * hvd.size()), and draw the order as the text says. One part of it is "
-        "order[hvd.rank()::hvd.size()], cut to steps * rows_per_rank rows. The learning rate is base_rate * "
+        "order[hvd.rank()::hvd.size()], shortened to steps * rows_per_rank rows. The learning rate is base_rate * "
         "hvd.size()."),
     "10-finish": (
         "One of the two lines is a call in which all ranks take part, while the other is not. Only the latter may be "
-        "behind an if. And does allreduce return a float?",
+        "behind an if. Does allreduce return a float?",
         "First average on all ranks with hvd.allreduce(torch.tensor(loss, dtype=torch.float64), name='loss').item(). "
         "Then save behind `if hvd.rank() == 0:`, and return the mean on all ranks."),
 }

@@ -281,18 +281,18 @@ HINTS = {  # {name: (where to look, which property the right code has)}
         "contains the wait, too.",
     ),
     "14-orders": (
-        "Before its first backward, the last rank needs only its own forward. The rank before it must have done one "
-        "more, so that the last one is never without work, and so on. What happens if there are fewer micro-batches "
-        "than that?",
-        "Play 1F1B on paper with 3 stages and 5 micro-batches. Each rank does a forward or a backward as soon as it "
-        "can, and backwards go first. Each order has three parts. How long is the first one on ranks 2, 1 and 0, and "
-        "what remains for the last one? With 2 micro-batches, the first part of rank 0 cannot be longer than there are "
-        "micro-batches.",
+        "Before its first backward pass, the last rank needs only its own forward pass. The rank before it must have "
+        "run one more, so that the last one is never without work, and so on. What happens if there are fewer "
+        "micro-batches than that?",
+        "Play 1F1B on paper with 3 stages and 5 micro-batches. Each rank runs a forward or a backward pass as soon as "
+        "it can, and backward passes go first. Each order has three parts. How long is the first one on ranks 2, 1 and "
+        "0, and what remains for the last one? With 2 micro-batches, the first part of rank 0 cannot be longer than "
+        "there are micro-batches.",
     ),
     "14-finish": (
-        "Keep a dictionary from (kind, m, rank) to the time at which the event ends. A rank can do its next event if "
-        "the dictionary has what it needs. A forward needs the entry of rank - 1, and a backward needs the entry of "
-        "rank + 1 and its own forward.",
+        "Keep a dictionary from (kind, m, rank) to the time at which the event ends. A rank can process its next event "
+        "if the dictionary has what it needs. A forward pass needs the entry of rank - 1, and a backward pass needs "
+        "the entry of rank + 1 and its own forward pass.",
         "Two things must be over before an event can start. One is the event before it on the same rank, and the other "
         "is the event on a neighbour whose result it needs, with the message between them. Either of the two may be "
         "later. Go through the ranks repeatedly. What do you know about the orders if no rank could go on in a whole "
@@ -306,19 +306,20 @@ HINTS = {  # {name: (where to look, which property the right code has)}
         "stage. Neither the differences between stages nor their mean matters.",
     ),
     "14-run": (
-        "For a forward, receive into torch.empty(shape, dtype=torch.float64), call requires_grad_() on it, and send "
-        "y.detach(). Keep x and y under m. For a backward, receive a gradient of y's shape, call y.backward(it), and "
-        "send x.grad. On the last stage, y is the loss times the rows of this micro-batch / all rows.",
+        "For a forward pass, receive into torch.empty(shape, dtype=torch.float64), call requires_grad_() on it, and "
+        "send y.detach(). Keep x and y under m. For a backward pass, receive a gradient of y's shape, call "
+        "y.backward(it), and send x.grad. On the last stage, y is the loss times the rows of this micro-batch / all "
+        "rows.",
         "Check three properties. What arrives must require a gradient itself, and what you send must not carry the "
-        "graph along. A micro-batch must be forgotten as soon as its backward begins, its output as well as its input. "
-        "Moreover, no event may wait for a send, although all sends must be over when the function returns. Compare "
-        "your code with `forward` and `backward` in the tutorial, and note that micro-batches of different sizes do "
-        "not have the same share in the loss.",
+        "graph along. A micro-batch must be forgotten as soon as its backward pass begins, its output as well as its "
+        "input. Moreover, no event may wait for a send, although all sends must be over when the function returns. "
+        "Compare your code with `forward` and `backward` in the tutorial, and note that micro-batches of different "
+        "sizes do not have the same share in the loss.",
     ),
     "14-plan": (
         "start_s is work and not idle time. Write three loops, over stages, micro-batches and schedules. For each "
-        "plan, compute the seconds of forward and backward of a micro-batch on each stage, the orders, finish_times, "
-        "and the memory of each stage. Leave out what does not fit, and keep the cheapest.",
+        "plan, compute the seconds that a micro-batch's forward and backward passes take on each stage, the orders, "
+        "finish_times, and the memory of each stage. Leave out what does not fit, and keep the cheapest.",
         "start_s belongs to every micro-batch, in forward and in backward. Memory has two parts. One holds everything "
         "that belongs to the weights, and it does not depend on the schedule. The other one is what the micro-batches "
         "under way keep, and the schedule decides how many of them each rank holds. The bubble compares the work of "
