@@ -7,7 +7,7 @@
 # * compute what a rank holds, byte by byte, with and without sharding.
 # * write ZeRO's stages 1, 2 and 3 with all-gather and reduce-scatter, and predict what each stage saves and sends.
 # * keep means, padding, clipping and bf16 correct when gradients and weights are split.
-# * use `fully_shard`, even with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
+# * use `fully_shard`, including with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
 # **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65 · **Ranks:** 4.
@@ -734,8 +734,8 @@ for name, net in (("default", default), ("forward prefetch", early)):
         print(f"{name}: {seen}")
 
 # %% [markdown]
-# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's
-# computation. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for this,
+# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's computation
+# has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for this,
 # `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more is overlapped, but more blocks are also
 # whole at the same time.
 #

@@ -733,8 +733,8 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # ## Alive, but wrong
 #
-# Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma
-# et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
+# Not every failure ends a process. A bit flips in memory, or a chip computes something wrong and reports no error. This is called **silent data corruption**.
+# Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
 # parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. They can therefore compare a checksum from time to
 # time, which costs one small message.
 

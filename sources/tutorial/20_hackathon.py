@@ -83,8 +83,8 @@ settle("20-mistakes", lambda: NUMBERS[len(first.mistakes)])
 # <details><summary>Why did the loss fall, then?</summary>
 #
 # Two ranks that learn from the same rows do twice the work of one rank, but they learn only what one rank learns. Halving the gradient has the same effect as
-# halving the learning rate, so training is slower but does not look wrong. Neither mistake raises an error, and no curve shows it. You find it only by
-# comparing the gradient that the optimiser received with the gradient that a single process computes from all the rows.
+# halving the learning rate, so training is slower but does not look wrong. Neither mistake raises an error or shows in a curve. You find them only by comparing
+# the gradient that the optimiser received with the gradient that a single process computes from all the rows.
 # </details>
 #
 # The page says what to do about each mistake. We mend them one after the other with `mend`, which replaces some lines and returns the script's new text:
