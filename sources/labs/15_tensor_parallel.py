@@ -6,15 +6,15 @@
 #
 # * write the two functions that are called where a tensor enters and leaves a cut layer, forward and backward.
 # * cut a linear layer by columns or by rows, two such layers with one all-reduce in each direction, and attention by heads.
-# * determine, for any product of tensors with named dimensions and any layout on a mesh, over which axes forward and backward must sum.
-# * predict which all-reduces a layout causes, and choose the layout that sends the fewest bytes under a limit of memory.
-# * find what is wrong in a loss over a vocabulary that is cut over the ranks.
+# * determine the axes over which forward and backward must sum, for any product of tensors with named dimensions and any layout on a mesh.
+# * predict which all-reduces a layout causes, and choose the layout that sends the fewest bytes within a memory limit.
+# * find what is wrong in a loss over a vocabulary that is split over the ranks.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85 · **Ranks:** 4 · **Points:** 28.
 #
 # In exercises 1 to 4 and 8 your functions run on the ranks, so their cells begin with `%%px`. The functions of exercises 5 to 7 run in this kernel. A mistake
-# may make the ranks wait for each other. After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see
-# what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
+# may make the ranks wait for each other. After a few seconds, the cluster notices this, reports which rank is waiting for which, and heals. Below each check
+# you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 import itertools
@@ -41,7 +41,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 # %% [markdown]
 # ## The rules of all exercises
 #
-# * A weight is `[in, out]`, and a layer is `y = x @ w + b`, so columns are columns. (`nn.Linear` keeps the same matrix transposed.)
+# * A weight has the shape `[in, out]`, and a layer computes `y = x @ w + b`, so the columns of `w` belong to the outputs. (`nn.Linear` keeps the same matrix
+#   transposed.)
 # * All ranks of a group compute **the same loss from the same output**, and `loss.backward()` runs on all of them. The loss therefore counts once, and not once
 #   for each rank.
 # * An answer is right if its numbers and gradients are what a single process computes with the whole layer, in float64, and if no more is sent than necessary.
@@ -56,10 +57,10 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 # | `copy_to`, Megatron's *f*: x, which is the same on all ranks, enters the cut part | x as it is | the sum of all ranks' gradients |
 # | `reduce_from`, Megatron's *g*: each rank has a part of a sum, which leaves the cut part | the sum of all ranks' x | the gradient as it is |
 #
-# Each sum is **one** `dist.all_reduce`. It adds up numbers in the order of the memory, so a tensor must be contiguous on every rank (`contiguous`). If it is
-# not contiguous, gloo silently returns a wrong sum and NCCL raises an error. A transposed gradient, for example, is not contiguous, and `clone()` keeps its
-# order. In addition, `all_reduce` writes into the tensor that it is given. However, x and the gradient that `backward` receives belong to other code that still
-# needs them, so their numbers must not change.
+# Each sum is **one** `dist.all_reduce`. It adds up numbers in the order in which they lie in memory, so a tensor must be contiguous on every rank
+# (`contiguous`). If it is not contiguous, gloo silently returns a wrong sum and NCCL raises an error. A transposed gradient, for example, is not contiguous,
+# and `clone()` keeps its order. In addition, `all_reduce` writes into the tensor that it is given. However, x and the gradient that `backward` receives belong
+# to other code that still needs them, so their numbers must not change.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
@@ -259,28 +260,28 @@ check.attention(cluster, "cut_heads", "attention")
 # %% [markdown]
 # ## 5. Any product, any layout
 #
-# Now the layers are products of tensors whose dimensions have names. A **layout** tells which dimension is cut along which axis of a mesh of ranks. For
+# Now the layers are products of tensors whose dimensions have names. A **layout** specifies which dimension is cut along which axis of a mesh of ranks. For
 # example, under `{"batch": "x", "hidden": "y"}`, every tensor with a dimension `batch` is cut along x, and every tensor with a dimension `hidden` along y.
 # Where a tensor is not cut along an axis, all ranks along this axis have the same piece, and they must have the same gradient.
 #
-# As in `einsum`, the product of `a` and `b` is summed over all dimensions that are not in `out`. Each rank multiplies its two pieces. Your function returns
-# over which axes a sum is still needed:
+# As in `einsum`, the product of `a` and `b` is summed over all dimensions that are not in `out`. Each rank multiplies its two pieces. Your function returns the
+# axes over which a sum is still needed:
 #
 # * in forward, for the product of the pieces, where `reduce_from` is called;
 # * in backward, for the gradient of `a`, for which `copy_to` is called on `a` before the product;
 # * in backward, for the gradient of `b`.
 #
 # Two dimensions of one product cannot be cut along the same axis, because a rank would only ever meet the blocks of a diagonal. This is also true if one of
-# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have, which can be ignored here. The check runs products
-# on the ranks, on a mesh of 2 by 2, with the sums that you return. Its dimensions and axes have different names from the ones above, and its tensors may have
-# three or more dimensions.
+# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have; these can be ignored here. The check runs products on
+# the ranks, on a mesh of 2 by 2, with the sums that you return. The check's dimensions and axes have different names from the ones above, and its tensors may
+# have three or more dimensions.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Look at the two layers of exercise 3. Which dimension was cut, and where did the two all-reduces come from? Then suppose that a dimension is only in `b`, is
-# cut, and is summed away. What does each rank know about the gradient of `a` in this case? For more help, run `hint("15-reductions")` in a separate cell.
+# Look at the two layers of exercise 3. Which dimension was cut, and where did the two all-reduces come from? Then suppose that a dimension appears only in `b`,
+# is cut, and is summed over. What does each rank know about the gradient of `a` in this case? For more help, run `hint("15-reductions")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="reductions"
@@ -323,7 +324,7 @@ check.reductions(cluster, reductions)
 #
 # <details><summary>Hint</summary>
 #
-# What is summed forward has the shape of the output's piece. Which shape does a sum in backward have? For more help, run `hint("15-price")` in a separate cell.
+# What is summed forward has the shape of the output's piece. What shape does a sum in backward have? For more help, run `hint("15-price")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="price"
@@ -353,12 +354,12 @@ check.price(cluster, price)
 # %% [markdown]
 # ## 7. Choose a layout
 #
-# A program of two layers does not fit into the memory of a rank if nothing is cut. Choose the layout that fits and makes a rank send the fewest bytes in a
+# A program of two layers does not fit into the memory of a rank if nothing is cut. Choose the layout that fits and in which a rank sends the fewest bytes in a
 # step. If several layouts send the same number, you may return any of them. All numbers are float32, which takes 4 bytes. For each job at least one layout
 # fits, and the names and the number of dimensions differ from job to job.
 #
 # * A rank **holds** its pieces of each weight four times (the weight, its gradient, Adam's two numbers), its piece of the data once, and its piece of the
-#   output of each product once. Together they may take at most `memory_bytes`, so a layout that needs exactly this many fits.
+#   output of each product once. Together they may take at most `memory_bytes`, so a layout that needs exactly this much fits.
 # * An all-reduce of n numbers over p ranks makes each of them **send** 2 (p - 1) / p times n numbers, as a ring does.
 # * A layout is **possible** if `reductions` accepts all products, and if each size that is cut can be divided by the number of ranks along its axis.
 #
@@ -368,7 +369,8 @@ check.price(cluster, price)
 #
 # <details><summary>Hint</summary>
 #
-# With four dimensions, each of which is on one of two axes or on none, there are 81 layouts. For more help, run `hint("15-choose")` in a separate cell.
+# With four dimensions, each of which is cut along one of two axes or not at all, there are 81 layouts. For more help, run `hint("15-choose")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="choose"
@@ -421,8 +423,8 @@ def faulty_loss(h, head, targets, group=None):
     return total.log() - reduce_from(own, group)
 
 # %% [markdown]
-# The next cell compares it with a single process that has the whole head. It does so with small scores and with very large ones, and it prints the largest
-# difference. It needs `copy_to` and `reduce_from` of exercise 1.
+# The next cell compares it with a single process that has the whole head. It does so first with small scores and then with very large ones, and it prints the
+# largest difference. It needs `copy_to` and `reduce_from` of exercise 1.
 
 # %%
 # %%px --setup
@@ -487,9 +489,9 @@ check.vocabulary(cluster, "vocabulary_loss")
 # %% [markdown]
 # ## All together
 #
-# Your pieces now read handwritten digits, on four ranks. The 8 rows of an image are 8 positions, attention looks at them, and two layers recognise the digit.
-# This part is not graded, and it works if your pieces do. Each rank trains the cut network together with the others. For comparison, it also trains the whole
-# network alone, in a group of one rank.
+# Your pieces now read handwritten digits, on four ranks. The 8 rows of an image are the 8 positions of an attention layer, and the two layers after it
+# recognise the digit. This part is not graded, and it works if your functions do. Each rank trains the cut network together with the others. For comparison, it
+# also trains the whole network alone, in a group of one rank.
 
 # %%
 # %%px
@@ -542,13 +544,13 @@ if dist.get_rank() == 0:
 # ## Where to go on
 #
 # * `manyhands.mesh` contains full versions of these pieces: `copy_to`, `reduce_from`, and `einsum` on a `Mesh`, which calls them by the rules of exercise 5.
-#   `torch.distributed.tensor.parallel` does the same to existing modules.
-# * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same everywhere. If you cut
-#   the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward is an
-#   all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as those of
+#   `torch.distributed.tensor.parallel` does the same for existing modules.
+# * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same values everywhere. If
+#   you cut the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward
+#   is an all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as those of
 #   LayerNorm, then see only some positions on each rank, so their gradients need a sum.
-# * In exercise 7, add seconds. A rank computes its piece of each product, and of the two products that backward makes of it, with so many multiplications a
-#   second, and it sends so many bytes a second. Which layouts are best now?
+# * In exercise 7, add seconds. A rank computes a fixed number of multiplications a second, in its piece of each product and of the two products that each
+#   product needs in backward, and it sends a fixed number of bytes a second. Which layouts are best now?
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053); N. Shazeer et al. 2018, *Mesh-TensorFlow*,
 #   [arXiv 1811.02084](https://arxiv.org/abs/1811.02084); V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*
 #   (sequence parallel), [arXiv 2205.05198](https://arxiv.org/abs/2205.05198).

@@ -1,10 +1,10 @@
 # %% [markdown] unit={"minutes": 75, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Lab: a model that no rank holds whole
 #
-# You write the three stages of ZeRO on vectors that are split into shards, and you find the mistakes in code of this kind that runs but is wrong. At the end,
-# you can
+# You write the three stages of ZeRO on vectors that are split into shards, and you find the mistakes in similar code that runs but is wrong. At the end, you
+# can
 #
-# * predict the bytes on a rank at each stage, and how deep a model fits.
+# * predict the bytes on a rank at each stage, and the depth of the largest model that fits.
 # * split tensors of any size into shards, and put them together again.
 # * take a step of Adam with a part of the states on each rank, and obtain the weights that a single process computes.
 # * gather weights, use them and free them, in the forward and in the backward pass.
@@ -14,8 +14,8 @@
 # **Before:** the tutorial of this unit. **Minutes:** 75 · **Ranks:** 4 · **Points:** 28.
 #
 # Exercise 1 runs in this kernel, whereas all others run on the ranks, in cells that begin with `%%px`. A mistake may make the ranks wait for each other. In
-# this case, the cluster notices it after a few seconds, reports which rank waits for which, and heals. Below each check you see what it prints when the answer
-# is right. Every hint has two steps, so run `hint(...)` again for the second one.
+# this case, the cluster notices it after a few seconds, reports which rank is waiting for which, and heals. Below each check you see what it prints when the
+# answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 #
 # On the ranks, every function takes a `group` argument, and `None` means the world. Inside a group, `dist.get_rank(group)` returns the number of this rank, and
 # `dist.get_world_size(group)` the number of ranks. The checks use groups of 4, 3, 2 and 1 ranks. All ranks of the group call the function.
@@ -95,8 +95,8 @@ check.memory(memory, most_layers)
 # %% [markdown]
 # ## 2. Cut, put together, and cut a mean
 #
-# Write three tools that the other exercises use. The sizes need not be divisible by the number of ranks, because the flat vector is padded with zeros up to its
-# next multiple. All shards are equally long, so with 2 numbers on 4 ranks, two ranks hold only padding.
+# Write three tools that the other exercises use. The sizes need not be divisible by the number of ranks, because the flat vector is padded with zeros up to the
+# next multiple of that number. All shards are equally long, so with 2 numbers on 4 ranks, two ranks hold only padding.
 #
 # * `shard` needs no communication. Its result must have separate memory, because a view of the whole vector would keep the whole vector alive.
 # * `unshard` sends each number once to each other rank, as **one all-gather** of the shards does.
@@ -160,7 +160,7 @@ check.shards(cluster, "shard", "unshard", "reduce_shard")
 #   numbers for each parameter **of the shard** and, if you like, a copy of the shard. Nothing else may stay in memory.
 #   `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic, since it can be stored in `state`, too.
 # * You can split each parameter separately, or all of them as one long vector.
-# * Send the gradients once, by reduce-scatter or all-reduce, and the new weights once. You may do with `p.grad` what you like.
+# * Send the gradients once, by reduce-scatter or all-reduce, and the new weights once. You may do what you like with `p.grad`.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -195,8 +195,8 @@ check.zero1(cluster, "zero1_step")
 # ## 4. Find the bug: stage 2
 #
 # In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean is split into shards, this
-# rank keeps its own shard, and the whole gradient is freed. The function below was written for that. It runs without an error, but in a long training run its
-# memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
+# rank keeps its own shard, and the whole gradient is freed. The function below was written for this purpose. It runs without an error, but in a long training
+# run its memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
 
 # %%
 # %%px --setup
@@ -213,7 +213,8 @@ def faulty_backward(loss, parameters, group=None):
     return shards
 
 # %% [markdown]
-# The evidence comes from two calls with the same network of six parameters, which use your `reduce_shard`. What should each of the three numbers be?
+# The evidence comes from two calls of the function on the same network of six parameters. They use your `reduce_shard`. What should each of the three numbers
+# be?
 
 # %%
 # %%px --setup
@@ -242,10 +243,10 @@ evidence_of_backward(faulty_backward)
 #
 # * The shards are returned in the order of the parameters, padded as in exercise 2.
 # * Afterwards `p.grad` is `None` for each parameter, and the network is as it was before, because the function is called again with the next loss.
-# * While backward runs, at most two whole gradients may be in memory, so that one may still be under way while the next one is computed. Afterwards there is
-#   none. A copy of a gradient is as large as the gradient, and a view of one keeps all of it alive.
-# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of the bytes of an all-reduce. Each parameter gets a gradient, on all ranks
-#   in the same order.
+# * While backward runs, at most two whole gradients may be in memory, so that one may still be on its way while the next one is computed. Afterwards, none may
+#   remain. A copy of a gradient is as large as the gradient, and a view of one keeps all of it alive.
+# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of the bytes of an all-reduce. Every parameter gets a gradient, in the same
+#   order on all ranks.
 #
 # `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is ready, and it returns a handle.
 #
@@ -253,7 +254,7 @@ evidence_of_backward(faulty_backward)
 #
 # <details><summary>Hint</summary>
 #
-# Compare each number with the number of parameters, in the first call and in the second one. For more help, run `hint("16-zero2")` in a separate cell.
+# Compare each number with the number of parameters, in both the first call and the second. For more help, run `hint("16-zero2")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="zero2"
@@ -283,8 +284,8 @@ check.zero2(cluster, "zero2_backward")
 # ## 5. Find the bug: stage 3
 #
 # In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its
-# shard and not the weight. This layer was written for that, and its outputs are right. However, after the forward pass of a network of many such layers, a rank
-# holds all weights whole, and the network does not learn what a single process learns.
+# shard and not the weight. This layer was written for this purpose, and its outputs are right. However, after the forward pass of a network of many such
+# layers, a rank holds every weight whole, and the network does not learn what a single process learns.
 
 # %%
 # %%px --setup
@@ -378,9 +379,9 @@ check.gather(cluster, "GatheredLinear")
 #
 # Take one step of plain SGD, `master -= lr * mean gradient`.
 #
-# * The gradients, which are `bfloat16` in `p.grad`, are added up **in float32** by one reduce-scatter, because in bfloat16 a small one would vanish next to a
+# * The gradients, which are `bfloat16` in `p.grad`, are summed **in float32** by one reduce-scatter, because in bfloat16 a small one would vanish next to a
 #   large one.
-# * `state` is a dict as in exercise 3. It holds one number of float32 for each parameter of the shard and nothing more.
+# * `state` is a dict as in exercise 3. It holds one float32 number for each parameter of the shard and nothing more.
 # * The new weights are sent as `bfloat16`, and they are the only numbers that are rounded, because the mean, the learning rate and the step are float32. The
 #   check also compares the master in `state`.
 # * The parameters keep their memory, so write into them in place.
@@ -414,7 +415,7 @@ check.masters(cluster, "mixed_step")
 # ## 7. Clip by the norm of all
 #
 # Gradients are clipped by the norm of **all** numbers of all vectors, but here each rank has only a shard of each vector. If the norm is larger than
-# `max_norm`, multiply all numbers by `max_norm / norm`, in place. Otherwise, nothing changes. (PyTorch divides by `norm + 1e-6`, which the check accepts, too.)
+# `max_norm`, multiply all numbers by `max_norm / norm`, in place. Otherwise, nothing changes. (PyTorch divides by `norm + 1e-6`, which the check also accepts.)
 # Every rank returns the same norm, which is the norm before clipping.
 #
 # * `sizes[i]` is the length of vector i without padding. The padding does not count, because it may contain anything here, even `nan`, as in memory that has
@@ -454,7 +455,7 @@ check.clip(cluster, "clip_shards")
 #
 # This loop trains with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients. The loop runs,
 # its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32 rows that the
-# four ranks take together. Three things in it are wrong. Do not study the code for long. Instead, look at what it did, which the cells below it show.
+# four ranks take together. Three things in it are wrong. Do not study the code for long. Instead, look at what it did, as shown by the cells below it.
 
 # %%
 # %%px --setup
@@ -527,8 +528,8 @@ evidence_of_training(faulty_training)
 #
 # <details><summary>Hint</summary>
 #
-# Repair one thing at a time, and run the evidence after each repair. What would a single process print in its three lines? For more help, run
-# `hint("16-training")` in a separate cell.
+# Repair one thing at a time, and run the evidence after each repair. What three lines would a single process print? For more help, run `hint("16-training")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="training"
@@ -561,8 +562,8 @@ check.training(cluster, "training")
 # %% [markdown]
 # ## All together
 #
-# Your functions now train a network on handwritten digits with stage 3, so that a rank has only one layer whole at a time while it computes. For comparison, a
-# single process with all weights trains the same network. This part is not graded, and it works when your functions do.
+# Your functions now train a network on handwritten digits with stage 3, so that a rank has only one whole layer at a time while it computes. For comparison, a
+# single process with all weights trains the same network. This part is not graded, and it works if your functions do.
 
 # %%
 # %%px
@@ -613,8 +614,8 @@ if rank == 0:
 #
 # * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees as you do, and it gathers the next layer while the current one computes, as the tutorial shows.
 #   Which of your functions would have to change for that?
-# * In exercise 4, each reduce-scatter stops backward until it has ended. Start it with `async_op=True` and wait for it in the next hook. How many whole
-#   gradients are then in memory?
+# * In exercise 4, each reduce-scatter stops backward until it has ended. Start it with `async_op=True`, and wait for it in the next hook. How many whole
+#   gradients are in memory then?
 # * Exercise 6 with Adam keeps 12 bytes for each parameter of the shard. What are these 12 bytes?
 # * S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054); Y.
 #   Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, [arXiv 2304.11277](https://arxiv.org/abs/2304.11277); P. Micikevicius

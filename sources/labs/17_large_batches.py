@@ -1,13 +1,14 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Lab: 32 times the batch, the same epochs
 #
-# You repair and write what large batches need. Then you reach with batches of 256 what batches of 8 reach, in the same number of epochs. At the end, you can
+# You repair and write what large batches need. Then you train with batches of 256 and come close to what batches of 8 reach in the same number of epochs. At
+# the end, you can
 #
 # * find out from the rates of a few steps what is wrong with a schedule.
 # * find out what is wrong with an optimiser (LARS) from the steps that it takes.
 # * measure the noise of a gradient from the ranks of a data-parallel run.
 # * let the batch grow where the rate would fall, with the same noise and fewer steps.
-# * state with which confidence a training run is as good as another one.
+# * state with what confidence one training run is as good as another.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01) ·
 # **Points:** 18.
@@ -27,7 +28,7 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. Find the bug: the rate of a step
 #
-# This function returns the learning rate of each step. The argument `epoch` tells how much of the data the training run has used when the step begins. For
+# This function returns the learning rate of each step. The argument `epoch` states how much of the data the training run has used when the step begins. For
 # example, 2.5 is the middle of the third epoch. However, the function is wrong. With it, a run by the square-root rule gets almost the rate of the linear rule,
 # the rate jumps during the warm-up, and each drop comes a step too late.
 
@@ -59,7 +60,7 @@ evidence_of_rate(faulty_rate)
 #   `"square root"`.
 # * **Warm-up.** In the first `warm_up` epochs (which may be a fraction, or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
 #   rate at epoch `warm_up`.
-# * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. All drops come after the warm-up.
+# * **Drops.** At each epoch in `drops`, the rate is divided by `drop_by` once more. All drops come after the warm-up.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
@@ -89,8 +90,8 @@ check.schedule(rate_at)
 # %% [markdown]
 # ## 2. Find the bug: a step of LARS
 #
-# In LARS, each layer has a separate learning rate, because its step is `trust` times as long as the layer's weights (times the rate). For each layer, with
-# weights $w$, gradient $g$ and memory $v$:
+# In LARS, each layer has a separate learning rate, because the length of its step is `trust` times the length of the layer's weights (times the rate). For a
+# layer with weights $w$, gradient $g$ and memory $v$:
 #
 # $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w
 # \leftarrow w - v $$
@@ -144,7 +145,7 @@ def evidence_of_lars(step):
 evidence_of_lars(faulty_lars)
 
 # %% [markdown]
-# In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the step. Write the correct step, then run
+# In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the correct step. Write the correct step, then run
 # `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied with the tensors.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
@@ -187,8 +188,8 @@ check.lars(lars_step)
 # over `rows` images. Since two sizes give two equations, you can estimate $|G|^2$ and $\mathrm{tr}\,\Sigma$, and from them the **noise scale**
 # $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018).
 #
-# The first two estimates are without bias. Their quotient is not, but nearly so if you average over all steps before you divide. Therefore, use all steps and
-# all ranks.
+# The first two estimates are unbiased. Their quotient is biased, but only slightly if you average over all steps before you divide. Therefore, use all steps
+# and all ranks.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -227,7 +228,7 @@ check.noise(noise_scale)
 # To make it smaller, you can let the rate fall or let the batch grow. First write $g$ as a function, and then rewrite a schedule, whose `phases` are pairs
 # (epochs, rate) with falling rates, all with the same `batch`. Return triples (epochs, rate, batch) that meet these conditions:
 #
-# * In each phase, rate / batch is what it was before (this is the approximation for $B \ll N$).
+# * In each phase, rate / batch is the same as before (this is the approximation for $B \ll N$).
 # * No rate is above the rate of the first phase, and no batch is larger than `largest`. Where growing the batch up to `largest` is not enough, the rest of the
 #   drop goes into the rate.
 # * Under these conditions, there are as few steps as possible.
@@ -284,7 +285,7 @@ check.growing(sgd_noise, grow)
 #
 # **The target.** Each of the eight runs has a small-batch twin with the same start and the same images. The difference of their test errors, in points, is $d$.
 # Then $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**. This means that with 95 % confidence (Student's t, one-sided, 7 degrees of freedom), your
-# batches cost on average less than 3.5 points. You choose the rule, the warm-up and the optimiser, while the tutorial's tables help you with the choice. The
+# batches cost on average less than 3.5 points. You choose the rule, the warm-up and the optimiser, and the tutorial's tables help you with the choice. The
 # grader asks the same with different distortions and different starts.
 #
 # The check counts every image of every batch, whichever task it was taken from, but how you use the gradients is up to you.

@@ -7,7 +7,7 @@
 # * write a checkpoint that is either whole or absent, and find the newest whole one.
 # * store everything that is state, so that a resumed run reaches the same bits.
 # * distribute rows in an order that does not depend on the number of ranks.
-# * read a sharded checkpoint with a different number of ranks than wrote it.
+# * read a sharded checkpoint with a different number of ranks than the one that wrote it.
 # * write the loop that rolls back when ranks are lost, but not when they join.
 # * compute from measured costs how often a training run should save.
 # * find what is wrong in a training run that resumes without an error.
@@ -41,8 +41,8 @@ torch.set_num_threads(1)
 # of its step and its state, or None. The newest checkpoint is the one with the highest step. A long training run takes a million steps or more. `state` is a
 # dictionary that `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check does the following:
 #
-# * It tears the newest file, or several files, by cutting off the end or all of it.
-# * It kills the process while it writes, and when it is about to rename.
+# * It truncates the newest file, or several files, in part or completely.
+# * It kills the process while it is writing, and when it is about to rename.
 # * It fills the disk. In this case, `save` must raise the error, and all checkpoints that existed before must still exist.
 # * It examines which files and folders your calls sync and rename, and in which order, because a rename does not wait for the disk. After a power cut, a file
 #   that was not synced (`os.fsync`) may be empty, and a name in a folder that was not synced after the rename may be missing.
@@ -87,14 +87,14 @@ check.checkpoint(save, latest)
 # %% [markdown]
 # ## 2. Everything that is state
 #
-# `Job(seed)` is a small training job, and `job.train_step()` takes a step. Run `help(Job)`, which lists what a job remembers. Write `state_of`, which copies
-# all of it, and `restore`, which puts it into another job that has begun with a different seed.
+# `Job(seed)` is a small training job, and `job.train_step()` takes a step. `help(Job)` lists what a job remembers. Write `state_of`, which copies all of it,
+# and `restore`, which puts it into another job that has begun with a different seed.
 #
 # While training continues, the state is also kept in memory and may be restored twice, so no step may change it. In addition, it must pass through
 # `torch.load(..., weights_only=True)`, which reads tensors, numbers, text, lists, tuples and dictionaries, and runs no code.
 #
 # The check trains, takes your state, and kills the process at a hidden step. Another process then restores the state and continues, and **every bit** must be
-# as if nothing had happened.
+# the same as if nothing had happened.
 #
 # *Difficulty ●●○, 12 minutes, 5 points*
 #
@@ -136,12 +136,12 @@ check.state(state_of, restore)
 # ## 3. Rows for any number of ranks
 #
 # Think of one endless order of rows, in which the images of epoch 0 come in a random order, then the images of epoch 1 in a different random order, and so on.
-# The order of an epoch depends only on `seed` and the number of the epoch. No two pairs of a seed and an epoch share an order, so epoch 1 of seed 5, for
-# example, is not epoch 0 of seed 6.
+# The order of an epoch depends only on `seed` and the number of the epoch. No two pairs of a seed and an epoch share an order. For example, epoch 1 of seed 5
+# is not epoch 0 of seed 6.
 #
-# So far, `seen` rows of this order have been taken. A step takes the next `batch` rows, and `rank` of `world` gets its share of them. Since the number of ranks
-# may change at any step, and the batch with it, a batch may extend across the border of two epochs. If a batch is larger than the data, it may contain rows of
-# three epochs or more.
+# So far, `seen` rows of this order have been taken. A step takes the next `batch` rows, and `rank` of `world` gets its share of them. Because the number of
+# ranks, and the batch with it, may change at any step, a batch may extend across the border of two epochs. If a batch is larger than the data, it may contain
+# rows of three epochs or more.
 #
 # Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two
 # epochs. Do not use or seed the global generators of Python, NumPy and torch, because the training run draws from them.
@@ -214,9 +214,9 @@ check.reshard(reads)
 # After either of them, no step works until `job.regroup()` has formed a new group. Any other exception is a mistake in the program, so let it end the loop,
 # because repeating the step would not help. `job.commit()` keeps a copy of the state in memory, and `job.rollback()` restores the last copy.
 #
-# `job.seen` counts the images that the training run has used. Train until `job.seen` is `until` or more. If it already is when the loop begins, take no step.
-# Commit at the start, and then whenever `every` steps have been taken since the last commit (steps that were rolled back do not count). After the very last
-# step, you may commit or not.
+# `job.seen` counts the images that the training run has used. Train until `job.seen` is `until` or more. If this is already the case when the loop begins, take
+# no step. Commit at the start, and then whenever `every` steps have been taken since the last commit (steps that were rolled back do not count). After the very
+# last step, a commit is optional.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
@@ -259,7 +259,7 @@ check.rollback(train)
 # $$ \text{every} = \sqrt{2 \cdot \text{save} \cdot \text{mtbf}}, \qquad \text{lost} \approx \frac{\text{save}}{\text{every}} + \frac{\text{every}/2 +
 # \text{restart}}{\text{mtbf}} $$
 #
-# In these formulas, mtbf is the mean time between failures of the whole job. The function `lost` returns the part of the time that is lost, by the second
+# In these formulas, mtbf is the mean time between failures of the whole job. The function `lost` returns the fraction of the time that is lost, by the second
 # formula.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
@@ -329,7 +329,7 @@ def faulty_life(folder, until, batch):
 
 # %% [markdown]
 # The first life ends after 12 steps, and the second one continues to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of
-# this machine. For comparison, a third training run takes all 20 steps in one life. The cell shows which steps the lives took and the first three weights of
+# this machine. For comparison, a third training run takes all 20 steps in one life. The cell shows which steps each life took, and the first three weights of
 # each rank at the end.
 
 # %%
@@ -359,7 +359,7 @@ show(faulty_life)
 # %% [markdown]
 # Write the correct training loop, and look at its evidence with `show(life)`. Leave the rest unchanged. Rank 0 alone writes into the folder, after every fifth
 # step and at no other time, and each rank calls `batch` once for each step. (Exercise 1 showed a safe way to write the file, which is left out here.) The check
-# trains in three lives on three ranks, and stops them in different places.
+# trains in three lives on three ranks, and stops them at different steps.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -439,4 +439,4 @@ with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as othe
 #   thread fails?
 # * Keep only the last three checkpoints. Should you delete the oldest one before the new one is written, or after its folder is synced?
 # * PyTorch's [distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) does exercise 4 for all tensors of a network.
-# * In unit 19, the function `lost` decides, because a job there has a thousand ranks.
+# * In unit 19, a job has a thousand ranks, so the function `lost` becomes decisive.

@@ -55,8 +55,8 @@ check.halving_doubling(halving_doubling_s)
 # %% [markdown]
 # ## 2. Two levels
 #
-# The ranks of a node, `ranks_per_node` of them, are connected by fast links `inside`, and each node has `links_per_node` links to the other nodes. For example,
-# a cloud node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` describe one link of each kind, as a pair
+# The `ranks_per_node` ranks of a node are connected by fast links `inside`, and each node has `links_per_node` links to the other nodes. For example, a cloud
+# node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` each describe one link of their kind, as a pair
 # (latency_s, bytes_per_s).
 #
 # There are three phases, one after the other:
@@ -73,8 +73,8 @@ check.halving_doubling(halving_doubling_s)
 #
 # <details><summary>Hint</summary>
 #
-# How many bytes pass each link of a node in the second phase if the node has one link, and how many if it has one link for each rank? For more help, run
-# `hint("19-hierarchical")` in a separate cell.
+# How many bytes pass through each link of a node in the second phase if the node has one link, and how many if it has one link for each rank? For more help,
+# run `hint("19-hierarchical")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="hierarchical"
@@ -136,14 +136,14 @@ check.step(step_s)
 # `times_s` are the measured step times of one rank. Each of p ranks draws its own time from them, with replacement, and all ranks wait for the slowest. How
 # long do they wait on average? Compute the exact mean, without drawing random numbers.
 #
-# Then compute the efficiency of many ranks compared with a base of few ranks. It is the images per second and rank of the many, divided by the images per
-# second and rank of the base. Both arguments are pairs (ranks, images_per_s).
+# Then compute the efficiency of many ranks compared with a base of few ranks. It is the number of images per second and rank on the many ranks, divided by the
+# number of images per second and rank on the base. Both arguments are pairs (ranks, images_per_s).
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# With what probability is none of p ranks slower than the i-th of the sorted times? For more help, run `hint("19-slowest")` in a separate cell.
+# What is the probability that none of p ranks is slower than the i-th of the sorted times? For more help, run `hint("19-slowest")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="slowest"
@@ -195,13 +195,13 @@ check.pipeline(pipeline_s)
 # ## 6. Two rows, and the rest
 #
 # A table has rows (ranks, images_per_s), and each rank processes `batch` images in a step. `network_s(ranks)` returns how long the all-reduce of the gradients
-# takes according to the published numbers of the network. However, part of it may be hidden behind the computing, and the network may not reach its published
-# numbers, so we multiply this time by a factor. A step then takes
+# takes according to the published numbers of the network. However, part of this time may be hidden behind the computation, and the network may not reach its
+# published numbers, so we multiply the time by a factor. A step then takes
 #
 # $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
 #
-# Find the two constants from **the first two rows**, without looking at the others. Because rows contain noise as well, return the factor that they give, even
-# if it is below 0. Then predict the images per second for each row after the second. (The check passes a correct `calibrate` to `predict_rest`.)
+# Find the two constants from **the first two rows**, without looking at the others. Because the rows also contain noise, the factor that they give may be below
+# 0. Return it even then. Then predict the images per second for each row after the second. (The check passes a correct `calibrate` to `predict_rest`.)
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -311,7 +311,7 @@ check.bench(images_per_s)
 #
 # ## All together
 #
-# Your functions now predict a published table, which is not graded. It shows Inception V3 on 1 to 64 K80 GPUs with parameter servers, 8 GPUs per node, 64
+# Your functions now predict a published table (this part is not graded). It shows Inception V3 on 1 to 64 K80 GPUs with parameter servers, 8 GPUs per node, 64
 # images per GPU, and 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). The gradients are 95 MB. A model that is fitted on one GPU and on one
 # node would know nothing about the network, so we fit it on 8 and 16 GPUs.
 
@@ -328,14 +328,14 @@ for (ranks, published), images in zip(rows[2:],
 print(f"efficiency of 64 GPUs against 8: {efficiency(rows[0], rows[-1]):.3f}")
 
 # %% [markdown]
-# The predictions are too high, by 2 and 3 %. From 8 to 16 GPUs, the images per second of the table more than double (229 to 459), so the fitted factor of the
-# network is even a little below 0. A fit to two rows also takes over the noise of these two rows. For this reason, the tutorial fits the two ends of the table,
-# where the network has a visible effect.
+# The predictions are too high by 2 and 3 %. From 8 to 16 GPUs, the images per second of the table more than double (229 to 459), so the fitted factor of the
+# network is even a little below 0. A fit to two rows also fits the noise of these two rows. For this reason, the tutorial fits the two ends of the table, where
+# the network has a visible effect.
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` has all of this and more, for example ZeRO, split layers, interleaved pipelines and failures. `docs/SIMULATE.md` shows how to predict a
-#   table.
+# * `manyhands.simulate` contains all of this and more, for example ZeRO, split layers, interleaved pipelines and failures. `docs/SIMULATE.md` shows how to
+#   predict a table.
 # * P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), describes halving
 #   and doubling between servers, in three phases.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).

@@ -4,7 +4,7 @@
 # You mend a training script, price it before you run it, write a message that is a hundred times smaller, and hand in an entry. The faster the entry is on slow
 # links, the more points you get. At the end, you can
 #
-# * show that a training run of N ranks computes what a single process computes, and find what keeps it from doing so.
+# * show that a training run of N ranks computes what a single process computes, and find what prevents it from doing so.
 # * predict how long a training run takes on given links, before it has run.
 # * send a small part of a gradient without losing the rest.
 # * find out why a training run that sends few numbers learns too slowly.
@@ -14,7 +14,7 @@
 #
 # Entries run as in the hackathon, on the judge's ranks and on its clock, in a process next to this kernel. An entry is **one cell**, so everything that it uses
 # must be imported or defined in this cell. Since the clock is counted, it shows the same time on a fast and on a slow machine, with GPUs or without. The ranks
-# do not run in separate rooms here, because the notebook is yours, and the grader has a room for all of it.
+# do not run in separate rooms here, because the notebook is your own, and the grader runs all of it in one room.
 
 # %% tags=["setup"]
 import torch
@@ -28,9 +28,9 @@ from manyhands.elastic.mortal import in_ranks
 # %% [markdown]
 # ## 1. Mend it
 #
-# The next cell is a team's first training loop. It should compute what a single process computes whose batch consists of the batches of all four ranks. This
-# process uses momentum 0.9 and learning rate 0.1, clips the averaged gradient to a norm of 2, and uses all batches. The ranks begin with the same weights. The
-# loop is wrong, and it also sends too many messages.
+# The next cell is a team's first training loop. It should compute what a single process would compute with a batch that consists of the batches of all four
+# ranks. This process uses momentum 0.9 and learning rate 0.1, clips the averaged gradient to a norm of 2, and uses all batches. The ranks begin with the same
+# weights. The loop is wrong, and it also sends too many messages.
 
 # %%
 def broken(model, batches, comm):
@@ -93,7 +93,7 @@ check.mended(mended)
 #   remain at the end are not sent.
 # * `gathered_s`: after each gradient, the entry all-gathers one message of `n_bytes`.
 #
-# To both functions, the check passes a correct `message_s`, which takes only the number of bytes.
+# The check passes to both functions a correct `message_s`, which takes only the number of bytes.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #
@@ -153,8 +153,8 @@ print(f"160 steps, 880 gathered  {seconds:6.2f} s")
 # Most of a gradient's numbers are small, so it is enough to send the large ones. Write two functions:
 #
 # * `pack` takes the `count` numbers of `kept` that are furthest from 0, and puts their places and their values into **one** tensor, with 4 bytes for each
-#   number. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error feedback*). If rounding
-#   takes something from a value, that part is not sent, so it stays in `kept` as well.
+#   number. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error feedback*). If a value is
+#   rounded, the part that is lost is not sent, so it stays in `kept` as well.
 # * `unpack` turns this tensor into a tensor of `size` numbers, which has the packed numbers at their places and 0 elsewhere. The two functions run on different
 #   ranks, so everything that `unpack` needs must be in the tensor.
 #
@@ -195,7 +195,7 @@ check.pack(pack, unpack)
 # ## 4. Find the bug
 #
 # A team sends few numbers, as in exercise 3. Each rank calls the function below with its own gradient, while `weights` are the same on all ranks. `kept` is
-# what the rank has not sent yet. The function runs without an error, and on a single rank it is right.
+# what the rank has not sent yet. The function runs without an error, and on a single rank its result is right.
 
 # %%
 def faulty_sparse_step(weights, gradient, kept, count, rate):
@@ -240,16 +240,16 @@ show(faulty_sparse_step)
 # Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the
 # values without rounding them.
 #
-# Then look at your step with `show(sparse_step)`. The right step leaves the same part of the way with 1, 2 and 4 ranks. If less is left with more ranks, the
-# step is wrong as well, because it is larger than the mean. The check compares `weights` and `kept` with the right ones and does not count what is sent, so an
-# all-reduce of a dense tensor is allowed here, although it would send more.
+# Then look at your step with `show(sparse_step)`. With the right step, the same fraction of the way remains with 1, 2 and 4 ranks. If less remains with more
+# ranks, the step is also wrong, because it is larger than the mean. The check compares `weights` and `kept` with the right ones and does not count what is
+# sent, so an all-reduce of a dense tensor is allowed here, although it would send more.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Suppose that `count` is the number of all weights. What should a step be then, and what is it instead? For more help, run `hint("20-sparse")` in a separate
-# cell.
+# Suppose that `count` is the number of all weights. What should a step be in this case, and what is it instead? For more help, run `hint("20-sparse")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="sparse"
@@ -301,7 +301,7 @@ check.sparse(sparse_step)
 #
 # <details><summary>Hint</summary>
 #
-# Price your entry before you run it. What may it send, and how often, if it must take only a tenth of 35.5 s? For more help, run `hint("20-entry")` in a
+# Price your entry before you run it. What may it send, and how often, if it may take only a tenth of 35.5 s? For more help, run `hint("20-entry")` in a
 # separate cell.
 # </details>
 

@@ -101,7 +101,7 @@ settle("15-forward", lambda: len(cluster.pull("ledger.entries")[0]))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# gelu treats each number separately, and each number of $h$ is complete on the one rank that has it. This rank's numbers are exactly what its rows of $B$ need.
+# gelu treats each number separately, and each number of $h$ is complete on the rank that has it. This rank's numbers are exactly what its rows of $B$ need.
 # Therefore, nothing is sent between the layers, and only the last sum needs a collective.
 # </details>
 #
@@ -179,8 +179,8 @@ settle("15-without-f", wrong_without)
 # <details><summary>Why?</summary>
 #
 # The gradient of $y$ is complete on every rank, so the gradients of the rank's own weights are right. However, $x$ went to four ranks, each of which knows only
-# what came back through *its* columns, which is one summand of four. Since $x$ is the output of the layers before, all *their* gradients would be wrong, too,
-# and no error is raised.
+# the summand that came back through *its* columns. Since $x$ is the output of the layers before, all *their* gradients would be wrong, too, and no error is
+# raised.
 # </details>
 #
 # ## A transformer block, by heads
@@ -236,7 +236,7 @@ def wrong_in(part):
             if apart([(p.grad, right[name.replace("_bias", ".bias")])]) > 1e-12]
 
 # %% [markdown]
-# **Predict.** How many all-reduces does the whole block need, if you add up forward and backward?
+# **Predict.** How many all-reduces does the whole block need, forward and backward together?
 
 # %%
 predict("15-block",
@@ -261,11 +261,11 @@ settle("15-block", lambda: sum(
 
 # %% [markdown]
 # There are two forward and two backward, each of a whole activation (rows x positions x width), in every block and every step. This bill does not fall with
-# more ranks, and hardly any other work is left while the ranks wait.
+# more ranks, and the ranks have hardly anything else to do while they wait.
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
-# > Megatron-LM starts backward's all-reduce and computes the weight's gradient meanwhile. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU runs the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and with a large one in bfloat16.
+# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU runs the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and a large one in bfloat16.
 # > Two things below work differently in PyTorch on CPUs, since DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
 
 # %% [markdown]
@@ -275,8 +275,8 @@ settle("15-block", lambda: sum(
 # separately, so we can cut the positions there, which is *sequence parallelism* (Korthikanti et al. 2022). Then f becomes an all-gather of the positions, with
 # a reduce-scatter in backward, and g becomes a reduce-scatter, with an all-gather in backward.
 #
-# **Predict.** Outside attention and MLP, rank $r$ now has only 2 of the 8 positions, and it computes the loss of these. Nothing else has changed. Which
-# gradients does it hold only in part?
+# **Predict.** Outside attention and MLP, rank $r$ now has only 2 of the 8 positions, and it computes the loss of these positions. Nothing else has changed.
+# Which gradients does it hold only in part?
 
 # %%
 predict("15-places",
@@ -323,15 +323,15 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and the ledger's ring counts the same bytes. The
-# gradients of parameters that a rank used only for its own positions must be summed, but these are few numbers.
+# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and by the ledger's ring model the bytes are the
+# same. The gradients of parameters that a rank used only for its own positions must be summed, but these are few numbers.
 #
 # <details><summary>What gloo sends, and what is kept for backward</summary>
 #
 # PyTorch has both functions with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and
 # `reduce_scatter_tensor_autograd`). gloo builds its reduce-scatter from a whole all-reduce and sends more, whereas NCCL does not. Our version keeps what it has
-# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers once more. If a block is recomputed in backward, the two
-# all-reduces of its forward pass happen once more, so there are six instead of four.
+# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers again. If a block is recomputed in backward, the two all-reduces
+# of its forward pass are repeated, so there are six instead of four.
 # </details>
 
 # %% [markdown]
@@ -341,8 +341,8 @@ settle("15-places", in_part)
 # ## One program, five layouts
 #
 # So far, we have written every cut into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out again. The **dimensions** of tensors get names, and
-# the ranks form a **mesh** whose **axes** have names. A **layout** tells which dimension is cut along which axis, and every dimension that it does not mention
-# stays whole. If a product sums over a dimension that is cut, the ranks along its axis hold summands, which are then added up. `manyhands.mesh` is a small
+# the ranks form a **mesh** whose **axes** have names. A **layout** specifies which dimension is cut along which axis, and every dimension that it does not
+# mention stays whole. If a product sums over a dimension that is cut, the ranks along its axis hold summands, which must be added. `manyhands.mesh` is a small
 # version of this idea, built on f and g.
 
 # %% tags=["setup"]
@@ -368,7 +368,7 @@ def program(x, up, down):
 # 1 along `tp`. The loss is the sum of squares of $y$.
 #
 # **Predict.** Take a batch of 8, 8 inputs, 16 hidden units and 4 outputs, and add up the numbers that a rank contributes to all-reduces, forward and backward.
-# Of the layouts that cut something, which one has the smallest bill? Which one has it if the batch is 64?
+# Of the layouts that cut something, which has the smallest bill? Which has it if the batch is 64?
 
 # %%
 predict("15-small",
@@ -466,7 +466,7 @@ print(table(picture))
 who_holds_what(picture, (2, 2))
 
 # %% [markdown]
-# The second row shows Megatron's two layers, where nothing is sent at $h$. However, not every layout makes sense.
+# The second row shows Megatron's two layers, where nothing is sent at $h$. Not every layout makes sense, however.
 
 # %% tags=["raises-exception"]
 # %%px --ranks 0
@@ -524,8 +524,8 @@ if rank == 0:
 settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 
 # %% [markdown]
-# This is a row layer, and DTensor adds up only when an operation such as tanh needs the sum. The result is right, but messages are sent where you do not see
-# them, so check with a `Ledger`.
+# This is a row layer, and DTensor performs the sum only when an operation such as tanh needs it. The result is right, but messages are sent where you do not
+# see them, so check with a `Ledger`.
 #
 # `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. We use it on our block, whose code does not change.
 
@@ -580,9 +580,9 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each of q, k and v takes the whole input separately, so there are three f, each of which sums in backward. By hand, one f came before all three. The mended
-# plan turns the norm's output into a DTensor once, so that the three gradients are added as `Partial` and summed together. A right result tells you nothing
-# about the bill.
+# Each of q, k and v takes the whole input separately, so f is called three times, and each call sums in backward. By hand, one f came before all three. The
+# repaired plan turns the norm's output into a DTensor once, so that the three gradients are added while they are `Partial`, and then summed once. A right
+# result tells you nothing about the bill.
 # </details>
 #
 # Sequence parallelism is also a plan. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
@@ -623,10 +623,10 @@ except RuntimeError as error:
 #
 # ## A vocabulary, cut
 #
-# The embedding and the head of a language model are cut by words. A rank that does not have the row of a word contributes zeros, and g adds up the
-# contributions of all ranks. The scores of the head must stay where they are, because with fused attention they are usually the largest tensor of the network.
-# For example, for 8,192 positions and the 128,256 words of Llama 3 they take 4.2 GB in float32. `loss_parallel` computes the cross-entropy of a DTensor that is
-# cut by words.
+# The embedding and the head of a language model are split along the vocabulary. A rank that does not have the row for a word contributes zeros, and g sums the
+# contributions of all ranks. The scores of the head must stay where they are, because they are usually the network's largest tensor if attention is fused. For
+# example, for 8,192 positions and the 128,256 words of Llama 3 they take 4.2 GB in float32. `loss_parallel` computes the cross-entropy of a DTensor that is
+# split along the vocabulary.
 #
 # **Predict.** There are 32 positions and 128 words, of which each rank has 32. How many collectives does `loss_parallel` use in the forward pass of the
 # cross-entropy?
@@ -681,7 +681,7 @@ settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 #
 # For each position, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however
 # large the vocabulary is. `loss_parallel` uses one all-reduce for each, although the two sums could share one. In backward, each rank has the gradients of its
-# own scores, and only f sums, where $h$ enters the head.
+# own scores, and the only sum is f's, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes
@@ -727,10 +727,10 @@ print(done.stdout or done.stderr, end="")
 # %% [markdown]
 # ## Context parallelism: ring attention and Ulysses
 #
-# In a long text, even the positions of a single row do not fit on a rank. *Context parallelism* therefore cuts them in attention, too. In **ring attention**,
-# each rank keeps its queries, and keys and values travel round a ring (Liu et al. 2023). A softmax over all positions needs all scores, but it can be computed
-# in pieces if we remember the largest score so far and shrink the old sums when a larger one arrives. This is called *online softmax* (Milakov and Gimelshein
-# 2018).
+# If a text is long, even the positions of a single row do not fit on a rank. *Context parallelism* therefore cuts them in attention, too. In **ring
+# attention**, each rank keeps its queries, while keys and values travel around a ring (Liu et al. 2023). A softmax over all positions needs all scores, but it
+# can be computed in pieces if we remember the largest score so far and shrink the old sums when a larger one arrives. This is called *online softmax* (Milakov
+# and Gimelshein 2018).
 
 # %%
 # %%px
@@ -769,18 +769,18 @@ if rank == 0:
           f"as one process: {same}")
 
 # %% [markdown]
-# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward, keys and values travel round the ring again, with their gradients.
+# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward, keys and values travel around the ring again, with their gradients.
 #
 # <details><summary>Ring attention in PyTorch</summary>
 #
 # `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.15 on CPUs it rejects a causal mask, and without one it
-# gathers all keys and values. On GPUs it gathers them, too, unless you call `set_rotate_method("alltoall")`, which sends them round. (Llama 3 also gathers the
-# keys and values instead of sending them round a ring.) By default it balances the load in the way shown below (`enable_load_balance`), so the rows of its
-# output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
+# gathers all keys and values. On GPUs it gathers them, too, unless you call `set_rotate_method("alltoall")`, which sends them around the ring. (Llama 3 also
+# gathers the keys and values instead of sending them around a ring.) By default it balances the load in the way shown below (`enable_load_balance`), so the
+# rows of its output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
 # </details>
 #
 # A causal mask makes the ring uneven, since early positions see few keys, and in every step the slowest rank counts. We count the pairs of a query and a key
-# that it sees. First, the positions are cut in order, and then each rank gets two pieces, one from either end.
+# that it sees. We first cut the positions in order, and then give each rank two pieces, one from either end.
 
 # %%
 def seen_by(queries, keys):
@@ -796,8 +796,7 @@ for name, places in (("in order", in_order), ("both ends", both_ends)):
           f"{sum(map(max, steps))} of them")
 
 # %% [markdown]
-# With many ranks, cutting the positions in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two pieces, one from either
-# end.
+# With many ranks, cutting the positions in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two such pieces.
 #
 # **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the positions for a cut of the heads, each rank computes its heads with all
 # positions, and one more all-to-all restores the cut of the positions. All ranks then have the same amount of work, even with a causal mask.
@@ -837,7 +836,7 @@ if rank == 0:
 #
 # Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here it learns, because the expert's
 # result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the same size
-# and no counts are exchanged. A token that overflows gets nothing from the experts, and in a network only the residual carries it on.
+# and no counts are exchanged. A token that overflows gets nothing from the experts, and in a network only the residual carries it forward.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -879,8 +878,8 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, which makes
-# four tokens for each expert on average, so a capacity of 5 leaves one row to spare.
+# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, an average of
+# four for each expert, so a capacity of 5 leaves one row to spare.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -921,9 +920,9 @@ for balanced in (0, 0.3):
 #
 # <details><summary>What is the balance?</summary>
 #
-# It is the fraction of tokens that chose an expert times the mean probability that the expert was given, summed over the experts, times their number. It is 1
-# when all are chosen equally often. A fraction has no gradient, but a probability has one, so the balance reduces most the probability of the expert with the
-# largest fraction.
+# For each expert, multiply the fraction of tokens that chose it by the mean probability that it was given. The balance is the sum of these products, times the
+# number of experts. It is 1 when all experts are chosen equally often. A fraction has no gradient, but a probability has one, so the balance mostly reduces the
+# probability of the expert with the largest fraction.
 # </details>
 #
 # ## When, and what it costs
@@ -932,10 +931,10 @@ for balanced in (0, 0.3):
 # and sends the same number of bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computation for each token.
 #
 # **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA), several query heads
-# share one head of keys and values. In this case the latter count, for example 8 in Llama 3, unless they are copied to several ranks.
+# share one head of keys and values. The limit is then the number of these shared heads (8 in Llama 3), unless they are copied to several ranks.
 #
-# **What it costs:** each block waits four times in every step. The matrix products are smaller, so they use a device less well. Moreover, the model must be cut
-# by a person who knows its layers.
+# **What it costs:** each block waits four times in every step. The matrix products are smaller, so they use a device less efficiently. Moreover, the model must
+# be cut by a person who knows its layers.
 #
 # **The most common mistakes.** The bias of a row layer is added on every rank. A matrix that contains q, k and v is cut across, so that a rank has all of q and
 # none of v. The function f is left out, or g all-reduces in both directions, so that gradients are too large by a factor of P. The norms' gradients are not
@@ -948,7 +947,7 @@ for balanced in (0, 0.3):
 # * A layout assigns dimensions to the axes of a mesh. The results are the same under all layouts, but the bill depends on the sizes.
 # * DTensor carries `Shard`, `Replicate` and `Partial`, and sends when it must, so count. A plan can send more than a block by hand. On two axes, apply tensor
 #   parallelism first and then `fully_shard`.
-# * A vocabulary is cut by words, and its loss needs three numbers for each position.
+# * A vocabulary is split by words, and its loss needs three numbers for each position.
 # * Ring attention sends P - 1 messages and shrinks old sums, while Ulysses exchanges positions for heads. Experts need a capacity and a balance.
 #
 # **Now the lab:** write f, g, a cut block and the einsum, and compute the price of layouts. After that, unit 16 shards what is still whole.

@@ -7,7 +7,7 @@
 # * compute what a rank holds, byte by byte, with and without sharding.
 # * write ZeRO's stages 1, 2 and 3 with all-gather and reduce-scatter, and predict what each stage saves and sends.
 # * keep means, padding, clipping and bf16 correct when gradients and weights are split.
-# * use `fully_shard`, also with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
+# * use `fully_shard`, including with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
 # **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65 · **Ranks:** 4.
@@ -90,9 +90,10 @@ for stage in range(4):
 #
 # ## Flat, padded, cut
 #
-# A shard is one $p$-th of the numbers, so a cut may fall in the middle of a row. For this reason, a tensor is stored as one vector, a **flat parameter**, which
-# is padded with zeros until it can be split into $p$ equal parts. Two collectives do the rest. An **all-gather** assembles the whole vector from the shards,
-# and a **reduce-scatter** adds up whole vectors and leaves each rank its shard of the sum. One after the other, they form an all-reduce (unit 04).
+# A shard is one $p$-th of the numbers, so its border may be in the middle of a row. For this reason, a tensor is stored as one vector, a **flat parameter**,
+# which is padded with zeros until it can be split into $p$ equal parts. Two collectives do the rest. An **all-gather** assembles the whole vector from the
+# shards, and a **reduce-scatter** sums whole vectors and leaves each rank its shard of the sum. A reduce-scatter followed by an all-gather is an all-reduce
+# (unit 04).
 #
 # PyTorch 2.13 renamed the two functions. In older versions they are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
 
@@ -166,8 +167,8 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports by how much each block
-# increases this process's memory. On the CPU it takes the figure from the Linux kernel, and on a GPU from PyTorch.
+# We measure each stage three times: the network alone, one backward pass, and two whole steps. The ledger reports by how much each block increases this
+# process's memory. On the CPU, this figure comes from the Linux kernel, and on a GPU from PyTorch.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -218,8 +219,8 @@ show("stage 0")
 #
 # ## Stage 1: the optimiser in shards
 #
-# After the backward pass, each rank needs only its shard of the mean gradient, which a reduce-scatter provides. The rank takes Adam's step for its shard of the
-# weights, with its shard of the moments. An all-gather then brings the new weights to all ranks.
+# After the backward pass, each rank needs only its shard of the mean gradient, which a reduce-scatter provides. The rank then takes Adam's step on its shard of
+# the weights, with its shard of the moments. An all-gather then brings the new weights to all ranks.
 #
 # <details><summary>Does it matter where a vector is cut?</summary>
 #
@@ -263,8 +264,8 @@ def zero(stage):
     return net, step
 
 # %% [markdown]
-# **Predict.** If everything has the same type, a rank of stage 0 holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. How much of these $4
-# \psi$ does a rank still hold in stage 1 on four ranks? And does stage 2 send less than stages 0 and 1, as much, or more?
+# **Predict.** If everything has the same type, a rank of stage 0 holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. How much of these
+# $4 \psi$ does a rank still hold in stage 1 on four ranks? Does stage 2 send less than stages 0 and 1, the same amount, or more?
 
 # %%
 predict("16-one", "How much of 4 psi does each of four ranks hold in stage 1?",
@@ -299,8 +300,8 @@ settle("16-two", lambda: compared("stage 2", "stage 0"))
 # three send $2 (p-1)/p \; \psi$. Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$ and, for a moment, the gradient of the layer at work.
 # </details>
 #
-# As long as a step has one batch, stages 1 and 2 cost nothing but code. With several micro-batches, however, stage 2 reduce-scatters its gradients after *each*
-# of them, whereas stage 1 does so only once.
+# As long as a step has only one batch, stages 1 and 2 cost nothing but code. With several micro-batches, however, stage 2 reduce-scatters its gradients after
+# *each* of them, whereas stage 1 does so only once.
 #
 # ## Stage 3: gather, use, free
 #
@@ -371,11 +372,11 @@ settle("16-three", ratio)
 # <details><summary>Why?</summary>
 #
 # Two all-gathers of the weights and one reduce-scatter of the gradients send $3 (p-1)/p \; \psi$ instead of $2 (p-1)/p \; \psi$. Nothing needs to be gathered
-# after the step, because the next forward pass does it.
+# after the step, because the next forward pass gathers the weights anyway.
 # </details>
 #
-# The following table and chart show the rank that used most memory. The theory leaves out the layer at work, because its weight and its gradient are whole for
-# a moment, both in the process and in gloo's buffers.
+# The following table and chart show the rank that used the most memory. The theory leaves out the layer at work, because its weight and its gradient are whole
+# for a moment, both in the process and in gloo's buffers.
 
 # %% tags=["measured"]
 from manyhands.plots.held_by_rank import stacked, table
@@ -398,9 +399,9 @@ stacked(measured, theory)
 # %% [markdown]
 # ## Four traps
 #
-# **Sum or mean.** A reduce-scatter adds up the gradients, so the mean needs a division by $p$.
+# **Sum or mean.** A reduce-scatter sums the gradients, so the mean requires a division by $p$.
 #
-# **Predict.** Suppose that you forget the division on four ranks. How long is Adam's first step, compared with the correct one?
+# **Predict.** Suppose that you forget this division on four ranks. How long is Adam's first step, compared with the correct step?
 
 # %%
 predict("16-sum", "How far does Adam's first step go with the sum of four ranks?",
@@ -467,8 +468,8 @@ if rank == 0:
 settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% [markdown]
-# For this reason, the optimiser's shard stays in float32. The ranks gather only its copy in bf16, which also halves the bytes. When they are sharded, master
-# weights are cheap, since each rank holds only 4 bytes divided by $p$ for each weight.
+# For this reason, the optimiser's shard stays in float32. The ranks gather only its copy in bf16, which also halves the bytes. Sharded master weights are
+# cheap, since each rank holds only $4/p$ bytes for each weight.
 #
 # ## The library: FSDP2
 #
@@ -525,8 +526,8 @@ if rank == 0:
 # **Predict.** Each gather assembles all parameters of one `fully_shard` call. How does a rank's peak change if you call `fully_shard` on the root only?
 #
 # If you give `fully_shard` a mesh of two dimensions, the first one holds replicas and the second one holds shards. Gradients are then reduce-scattered among
-# the shards, and each shard of them is all-reduced over the replicas. This is **HSDP**, *hybrid sharded data parallel*. Does a rank send more on 2 x 2 ranks
-# than with FSDP on all four, because there is an all-reduce in addition?
+# the shards, and each shard of them is all-reduced over the replicas. This is **HSDP**, *hybrid sharded data parallel*. Since there is an additional
+# all-reduce, does a rank send more on 2 x 2 ranks than with FSDP on all four?
 
 # %%
 predict("16-root", "How high is the peak with the root only, against each block?",
@@ -631,15 +632,16 @@ settle("16-hsdp", hsdp)
 #
 # * *DDP* holds $5 \psi$ rather than 4, because its buckets are a second copy of the gradients unless you pass `gradient_as_bucket_view=True`.
 # * *ZeroRedundancyOptimizer* distributes whole parameters, with their moments. It all-reduces gradients as DDP does and then broadcasts the new weights, so it
-#   sends 2.25, where ZeRO-1 needs 1.5. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank 0 saves.
+#   sends $2.25 \psi$, where ZeRO-1 needs $1.5 \psi$. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank
+#   0 saves.
 # * *Each block* is stage 3, in which a few layers are whole at a time. `full_tensor()` and a full state dict are all-gathers, so all ranks must call them, even
 #   if only rank 0 saves.
 # * *No reshard* (`reshard_after_forward=False`) keeps the gathered weights from the forward to the backward pass, which saves one gather. Its traffic and its
 #   memory are therefore those of stage 2.
 # * *Root only* holds all weights, all gradients and a copy of the gradients as a whole at the same time. (By default, a root keeps its weights from the forward
 #   to the backward pass.)
-# * *bf16* halves the bytes that are gathered, while gradients are added up in float32 and Adam works on shards in float32. After two steps, the weights are off
-#   by less than 0.01 but by more than $10^{-5}$.
+# * *bf16* halves the bytes that are gathered, while gradients are summed in float32 and Adam works on float32 shards. After two steps, the weights are off by
+#   less than 0.01 but by more than $10^{-5}$.
 # * *Checkpointing* runs a block's forward pass again during its backward pass. Since the block's weights are whole at that time, no third gather is needed.
 # * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay between two
 #   ranks.
@@ -650,8 +652,8 @@ settle("16-hsdp", hsdp)
 #
 # ## FSDP2 in a real run
 #
-# **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share a node, and ranks 2 and 3 share the other one.
-# Which bytes leave the node?
+# **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share one node, and ranks 2 and 3 the other. Which
+# bytes leave the node?
 
 # %%
 # %%px
@@ -664,7 +666,7 @@ if rank == 0:
               f"{row.bytes_sent / (psi / 2):.2f} psi")
 
 # %% [markdown]
-# Only the all-reduce crosses the border between the nodes, so $2 \times 0.5\,\psi$ leave each node. FSDP's ring through all four ranks leaves each node once,
+# Only the all-reduce crosses the border between the nodes, so $2 \times 0.5\,\psi$ leaves each node. FSDP's ring through all four ranks leaves each node once,
 # with $2.25\,\psi$.
 #
 # <details><summary>More hops, and several micro-batches</summary>
@@ -674,8 +676,8 @@ if rank == 0:
 # </details>
 #
 # **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not
-# scattered, as with DDP's `no_sync` (unit 06). With `set_reshard_after_backward(False)`, the weights also stay whole after a backward pass, so that the next
-# forward pass need not gather them. Both are switched back for the last micro-batch.
+# scattered, as with DDP's `no_sync` (unit 06). With `set_reshard_after_backward(False)`, the weights also stay whole after a backward pass, so the next forward
+# pass need not gather them. Both are switched back for the last micro-batch.
 
 # %%
 # %%px
@@ -732,10 +734,10 @@ for name, net in (("default", default), ("forward prefetch", early)):
         print(f"{name}: {seen}")
 
 # %% [markdown]
-# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's computing
-# has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for that,
-# `set_modules_to_forward_prefetch` starts the gather of the named blocks earlier. A list of two blocks or more overlaps more but also keeps more blocks whole
-# at the same time.
+# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's computation
+# has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for this,
+# `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more is overlapped, but more blocks are also
+# whole at the same time.
 #
 # **No rank builds the whole network.** A network that does not fit into one rank is built on the `meta` device, where a tensor has a shape but no memory. It is
 # then split, and each rank allocates its shards and fills them. Here rank 0 holds all weights and broadcasts them, which is why the peak below is the peak of
@@ -774,11 +776,11 @@ for name, peak in cluster.pull("made")[1].items():
 # <details><summary>What is not filled, and what is not broadcast</summary>
 #
 # `set_model_state_dict` fills only what the state dict contains. Buffers that it does not contain (`persistent=False`), for example a table of rotary
-# positions, must be computed again, because `to_empty` leaves in them whatever the memory held before. DDP broadcasts rank 0's weights when it wraps a network,
-# whereas `fully_shard` does not, so each rank cuts its shard from its own network.
+# positions, must be computed again, because `to_empty` leaves whatever the memory held before. DDP broadcasts rank 0's weights when it wraps a network, whereas
+# `fully_shard` does not, so each rank cuts its shard from its own network.
 # </details>
 #
-# **bf16, byte by byte.** Which of the 16 bytes at the top of this unit does FSDP2 hold? We compare its policy with a network that was cast to bf16 before it
+# **bf16, byte by byte.** Which of the 16 bytes from the top of this unit does FSDP2 hold? We compare its policy with a network that was cast to bf16 before it
 # was split:
 
 # %%
@@ -803,18 +805,18 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
 
 # %% [markdown]
 # With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16 copy
-# exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The second line has
+# exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The cast network needs
 # half of these bytes, but every step is rounded to bf16, as in the trap above.
 #
 # ## One network, every way
 #
 # Units 06 and 14 to 16 divide the work in four ways. Here is one network for all of them, a small GPT with 4 blocks, 4 heads and 220,544 weights in float64. A
 # step of Adam takes 8 rows of 64 characters of a text, and between the blocks a character is a vector of 64 numbers. `manyhands.gpt.ways` trains the GPT on
-# your four ranks in each way, starting from the same weights. An `x` in a name means a mesh of two axes with 2 x 2 ranks. If a mesh has three axes, its data
-# axis has only one rank here.
+# your four ranks in each of these ways, starting from the same weights. An `x` in a name means a mesh of two axes with 2 x 2 ranks. If a mesh has three axes,
+# its data axis has only one rank here.
 #
-# **Predict.** Which of four ways sends most in a step? Compute what each of them sends before you choose. The weights $\psi$ take 1.76 MB, and the activations
-# between two blocks take 0.26 MB.
+# **Predict.** Which of four ways sends the most in a step? Compute what each of them sends before you choose. The weights $\psi$ take 1.76 MB, and the
+# activations between two blocks take 0.26 MB.
 
 # %%
 predict("16-gpt-sends",
@@ -853,10 +855,10 @@ settle("16-gpt-sends", sends_most)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# DDP sends $1.5 \psi$. FSDP2 sends 2.25 times the size of its blocks and 1.5 times the size of the rest. Tensor parallelism makes four all-reduces of 0.26 MB
-# in each of four blocks, and each of them sends 1.5 times its size. Because the network has few weights and a step has many characters, activations weigh more
-# here. A middle stage of the pipeline sends activations once forward and once back, while each of the two stages at the ends sends them only in one direction.
-# ZeRO-1 here is `ZeroRedundancyOptimizer`, which distributes whole parameters, so the ranks send different amounts.
+# DDP sends $1.5 \psi$. FSDP2 sends 2.25 times the size of its blocks and 1.5 times the size of the rest. Tensor parallelism performs four all-reduces of 0.26
+# MB in each of four blocks, and each of them sends 1.5 times its size. Because the network has few weights and a step has many characters, activations weigh
+# more here. A middle stage of the pipeline sends activations forward and their gradients back, while each of the two stages at the ends sends in only one
+# direction. ZeRO-1 here is `ZeroRedundancyOptimizer`, which distributes whole parameters, so the ranks send different amounts.
 # </details>
 
 # %% tags=["measured"]
@@ -867,7 +869,7 @@ for way in quickest[0]:
 
 # %% [markdown]
 # Here all ranks share your processors, so the order would be different on four GPUs. However, each way gives the same network, which can then be used anywhere.
-# Next, four stages train it for 100 steps, and a plain `GPT` loads their weights.
+# Next, a pipeline of four stages trains it for 100 steps, and a plain `GPT` loads the weights.
 #
 # **Predict.** The GPT has read 51,200 characters of English. What does it write?
 
@@ -899,20 +901,20 @@ settle("16-gpt-writes", writes)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A loss of 4.85 is a blind guess among 128 characters. The GPT has learnt which letter follows which, for example that a blank is followed by `t`, then `h`,
-# `e` and a blank. Because it always takes the likeliest letter, it soon repeats itself.
+# A loss of 4.85 corresponds to a blind guess among 128 characters. The GPT has learnt which letter follows which, for example that a blank is followed by `t`,
+# then `h`, `e` and a blank. Because it always takes the likeliest letter, it soon repeats itself.
 # </details>
 #
 # ## When FSDP, when tensor parallel, when a pipeline
 #
 # All three divide weights, gradients and moments by $p$, but they send different data. A block of a transformer of width $h$ has about $12 h^2$ weights. We
-# take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in all?
+# take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in total?
 #
 # * FSDP sends weights and gradients, as above.
-# * Tensor parallelism (unit 15) makes 4 all-reduces of activations (6 with recomputation), of $T h$ numbers each, in each block.
-# * A pipeline (unit 14) sends $T h$ numbers forward and as many back at the border of a stage.
+# * Tensor parallelism (unit 15) performs 4 all-reduces (6 with recomputation) of $T h$ activations each in each block.
+# * A pipeline (unit 14) sends $T h$ numbers forward and as many back at each border between stages.
 #
-# **Predict.** The batch is doubled. Which of the three sends as much as before?
+# **Predict.** The batch is doubled. Which of the three sends the same amount as before?
 
 # %%
 predict("16-doubled", "Which one sends as much as before if a step has twice the tokens?",
@@ -942,8 +944,8 @@ def unmoved():
 settle("16-doubled", unmoved)
 
 # %% [markdown]
-# A pipeline sends by far the least, but it pays with its bubble. FSDP's bytes do not depend on the batch, so with many tokens they can hide behind the
-# computing. The bytes of tensor parallelism grow with the batch, and a rank waits for each all-reduce.
+# A pipeline sends by far the least, but it pays with its bubble. FSDP's bytes do not depend on the batch, so with many tokens they can be hidden behind the
+# computation. The bytes of tensor parallelism grow with the batch, and a rank waits for each all-reduce.
 #
 # **A page to keep.**
 #
@@ -959,19 +961,19 @@ settle("16-doubled", unmoved)
 # | activations that do not fit | recomputation, smaller micro-batches (sharding states does not help) | a third more time if all is recomputed, far less if it is selective (unit 14) |
 #
 # **The three most common mistakes.** The first is to call `fully_shard` on the root only. The second is to create the optimiser *before* `fully_shard`, because
-# it then holds the old, whole parameters. The third is to take the norm, mean or checkpoint of one rank's shard for the whole.
+# it would then hold the old, whole parameters. The third is to mistake the norm, mean or checkpoint of one rank's shard for the whole.
 #
 # ## Summary
 #
 # * With Adam in mixed precision, a rank holds 16 bytes for each weight, of which 12 belong to the optimiser.
 # * Stages 1 and 2 send as much as data parallelism, $2 (p-1)/p \; \psi$. Stage 1 divides the optimiser states by $p$, and stage 2 also the gradients.
 # * Stage 3 sends $3 (p-1)/p \; \psi$ and divides everything by $p$.
-# * To stay correct, divide by $p$ once, pad with zeros, add up squares over the ranks before you clip, and take steps in float32.
+# * To stay correct, divide by $p$ once, pad with zeros, sum the squares over the ranks before you clip, and take steps in float32.
 # * You call `fully_shard` on each block and then on the root. Its options move you between stage 2 and stage 3, and a mesh of two dimensions gives replicas of
 #   shards (HSDP).
 # * Use FSDP where each rank has many tokens, tensor parallelism where a layer is too large, and a pipeline where links are slow.
 #
-# **Now the lab:** You write all of this, and checks measure it. Unit 17 then covers the large batch that so many ranks produce.
+# **Now the lab:** you write all of this, and checks measure it. Unit 17 then covers the large batch that so many ranks produce.
 #
 # **References.** S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*,
 # [arXiv 1910.02054](https://arxiv.org/abs/1910.02054). Y. Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*,

@@ -6,10 +6,10 @@
 # become stale instead: see unit 09.) At the end, you can
 #
 # * show this loss of accuracy, and state how sure you are of it.
-# * choose the learning rate for a batch k times as large, by the linear and by the square-root rule, and explain where each rule comes from.
+# * choose the learning rate for a batch that is k times as large, by the linear or the square-root rule, and explain where each rule comes from.
 # * explain what warm-up and LARS are good for, and when they do nothing.
 # * measure the noise of a gradient, and predict from it which batch sizes are worth their cost.
-# * let the batch grow where the rate would fall, which gives the same curve in fewer steps.
+# * let the batch grow where the rate would fall, and get the same curve in fewer steps.
 #
 # **Before:** you can train a network in PyTorch, and unit 01 explains why a batch may be distributed. **Minutes:** 30 · **Ranks:** none.
 
@@ -38,7 +38,7 @@ print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights
       task.seen, "images in each run")
 
 # %% [markdown]
-# `task.gradient` takes the next batch of every run. `train` makes steps with momentum 0.9 until 8 epochs are used up, and it asks `rate_at(epoch)` for the
+# `task.gradient` takes the next batch of every run. `train` takes steps with momentum 0.9 until 8 epochs are used up, and it asks `rate_at(epoch)` for the
 # learning rate of each step.
 #
 # $$ v \leftarrow 0.9\,v + \epsilon\,g, \qquad w \leftarrow w - v $$
@@ -71,8 +71,8 @@ for batch, rate in ((8, 0.04), (256, 0.04), (256, 32 * 0.04)):
 
 # %% [markdown]
 # With the old rate, the large batch has learned far less, because it took 46 steps instead of 1500. Scaling up the rate makes up for most of this. What remains
-# is five of 297 test images. Since single runs differ by about as much, it takes all eight to see it. A test set this small shows that the rate matters, but it
-# hardly shows where the scaling ends.
+# is five of 297 test images. Since single runs differ by about as much, it takes all eight runs to see this gap. Such a small test set shows that the rate
+# matters, but it hardly shows where the scaling ends.
 #
 # ## A harder set
 #
@@ -101,13 +101,13 @@ report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
                                   watch=watching(task, at_epoch, rate_falls)))
 
 # %% [markdown]
-# This error is the reference for the whole unit. The number after ± is the standard deviation over the eight runs. Their *mean* is known to about a third of it
-# (divide by $\sqrt 8$).
+# This error is the reference for the whole unit. The number after ± is the standard deviation over the eight runs. Their *mean* is known to about a third of
+# this deviation (divide it by $\sqrt 8$).
 #
 # ## The same epochs, fewer steps
 #
-# **Predict.** 8 epochs with batches of 256 have the same images, the same cost of computing, and a 32nd of the steps. If the rate stays at 0.04, what
-# percentage of the digits is wrong?
+# **Predict.** 8 epochs with batches of 256 use the same images and the same amount of computation, but take a 32nd of the steps. If the rate stays at 0.04,
+# what percentage of the digits is wrong?
 
 # %%
 predict("17-few-steps", "What share is wrong with 32 times the batch at the same rate?",
@@ -135,17 +135,17 @@ settle("17-few-steps", wrong)
 # <details><summary>Why?</summary>
 #
 # The rate determines how far a step goes, and there are 32 times fewer steps. The error on the *training* images is large as well, so the network has not
-# learned too well, but too little. Therefore, the steps must become longer before we can discuss generalisation.
+# overfitted; it has learned too little. Therefore, the steps must become longer before we can discuss generalisation.
 # </details>
 #
 # ## How much longer?
 #
-# **Linear** (Krizhevsky 2014, Goyal et al. 2017): k small steps at almost the same weights equal one step along the mean of their k gradients that is k times
-# as long. If you multiply the batch by k, multiply the rate by k.
+# **Linear** (Krizhevsky 2014, Goyal et al. 2017): k small steps at almost the same weights equal one step that is k times as long, along the mean of their k
+# gradients. If you multiply the batch by k, multiply the rate by k.
 #
 # **Square root:** a batch k times as large has gradients with a k-th of the variance. To keep the variance of a *step*, multiply the rate only by $\sqrt k$.
 #
-# **Predict.** With 32 times the batch, which of the two rules comes closer to the error of the small batch?
+# **Predict.** With 32 times the batch, which of the two rules comes closer to the small batch's error?
 
 # %%
 predict("17-rule", "With 32 times the batch, which rule comes closer to the small batch?",
@@ -165,9 +165,9 @@ settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rul
 # be as noisy as all k of them, so the rate may grow by k. The square root, in contrast, compares one step with one step.
 #
 # For **Adam**, the rule is a square root with additions (Malladi et al. 2022). Adam divides by the size of the gradient. Where noise dominates, this size is
-# smaller by $\sqrt k$ for the larger batch, so the rate grows only by $\sqrt k$, and $\epsilon$ in the denominator falls by $\sqrt k$. Since Adam's averages
-# must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by k. All of this holds while noise dominates. Beyond the noise scale
-# (below), the size stays the same and the rule fails.
+# smaller by $\sqrt k$ for the larger batch, so the rate grows only by a factor of $\sqrt k$, and $\epsilon$ in the denominator falls by a factor of $\sqrt k$.
+# Since Adam's averages must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by a factor of k. All of this holds while noise
+# dominates. Beyond the noise scale (below), the size stays the same and the rule fails.
 #
 # The linear rule holds as long as the k gradients would have been almost the same. If a step is too long for the curvature, less noise does not make it
 # shorter, so the rule has a limit.
@@ -210,9 +210,9 @@ for warm_up in (0, 2):
 # %% [markdown]
 # ## A rate for each layer
 #
-# **LARS** (You et al. 2017) considers each layer separately and divides the length of its weights by the length of its gradient. A step is then a fraction of
-# the length of the weights, whatever the length of the gradient is. Where a norm is zero, LARS takes the plain step. Since no layer here is zero, the cell
-# leaves that out.
+# **LARS** (You et al. 2017) considers each layer separately and divides the length of its weights by the length of its gradient. A step's length is then a
+# fraction of the weights' length, whatever the gradient's length. Where a norm is zero, LARS takes the plain step. Since no layer here is zero, the cell leaves
+# that out.
 
 # %%
 def norm(tensor):
@@ -235,14 +235,14 @@ report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped
 
 # %% [markdown]
 # Within the flat part, LARS is no better than the linear rule. At 1024, where the linear rule has reached its limit, LARS still trains. Most of this is due to
-# the choice of the rate, because momentum with 1.28, a quarter of the linear rule's rate, and a warm-up does nearly as well (last line). LARS is not free,
-# since its rate must be searched anew. Nado et al. 2021 report the same for large networks: with rates and schedules searched as carefully, Nesterov momentum
-# and Adam match LARS and LAMB.
+# the choice of the rate, because momentum with a warm-up and the rate 1.28, a quarter of the linear rule's rate, does nearly as well (last line). LARS is not
+# free, since its rate must be searched anew. Nado et al. 2021 report the same for large networks. If their rates and schedules are searched as carefully,
+# Nesterov momentum and Adam match LARS and LAMB.
 #
 # ## The hockey stick
 #
 # Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, by the linear rule with warm-up, and each point is the mean of five runs. At 8k,
-# they also left the warm-up out.
+# they also trained without the warm-up.
 
 # %%
 from manyhands.plots.large_batches import hockey_stick, hockey_table
@@ -261,13 +261,13 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Your runs are on the left and theirs on the right, each with separate scales, and the batch doubles to the right. Both curves are flat for a long way and then
-# turn up where the linear rule ends. ImageNet has 300 times as many images, and its elbow is at batches about 30 times as large. Their 8k is 32 times their
-# 256, just as our 256 is 32 times our 8.
+# Your runs are on the left and theirs on the right, with separate scales, and the batch doubles from point to point. Both curves are flat for a long way and
+# then turn up where the linear rule ends. ImageNet has 300 times as many images, and its elbow is at batches about 30 times as large. Their 8k is 32 times
+# their 256, just as our 256 is 32 times our 8.
 #
-# The bars show that a difference of half a point means nothing here. Look also at the training images above, whose error grows with the test error. What is
-# lost is therefore lost in *learning*. It is not a gap in *generalisation* in the narrow sense, where the training images are learned equally well (Keskar et
-# al. 2017). Goyal et al. report the same of their runs.
+# The bars show that a difference of half a point means nothing here. Look also at the training images above, whose error grows with the test error. The loss of
+# accuracy is therefore a loss in *learning*. It is not a gap in *generalisation* in the narrow sense, where the training images are learned equally well
+# (Keskar et al. 2017). Goyal et al. report the same for their runs.
 # </details>
 #
 # ## ImageNet in 15 minutes
@@ -276,10 +276,10 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # for the same 90 epochs with batches of **32k**, which were 32 images on each of 1024 P100 GPUs. The training run took about 3500 steps and 15 minutes. They
 # follow Goyal et al. with three changes:
 #
-# * *RMSprop warm-up:* the first steps are steps of RMSprop, which divides each gradient by its size. They change to momentum gradually.
-# * *Slow start:* the rate starts at half its size and is kept for 40 epochs instead of 30 before it falls.
-# * *Batch norm without moving averages:* with few steps, moving averages lag behind. For testing, they use the statistics of the last batch, averaged over
-#   ranks.
+# * *RMSprop warm-up:* the first steps are steps of RMSprop, which divides each gradient by its size. The update then changes gradually to momentum.
+# * *Slow start:* the rate starts at half its usual value and is kept there for 40 epochs instead of 30 before it falls.
+# * *Batch norm without moving averages:* with few steps, moving averages lag behind. For testing, the authors use the statistics of the last batch, averaged
+#   over ranks.
 #
 # According to their abstract, the purpose of these techniques is *to maintain accuracy*. The paper reports 74.9 %, so 25.1 % of the images are wrong. Look for
 # this number on the right of the picture. It is far below the 27.55 % of the linear rule at 32k, but it is above the flat part (23.74 % at 8k), and even above
@@ -291,8 +291,8 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 #
 # $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) \approx \frac{\epsilon N}{(1 - m)\,B} $$
 #
-# As long as the steps are short enough for the curvature and $B \ll N$, training runs with the same $g$ behave alike. The linear rule keeps $g$. Where a
-# schedule divides the *rate* by 4, you can multiply the *batch* by 4 instead. The noise falls in the same way, and from then on a quarter of the steps is
+# As long as the steps are short enough for the curvature and $B \ll N$, training runs with the same $g$ behave alike. The linear rule keeps $g$ constant. Where
+# a schedule divides the *rate* by 4, you can multiply the *batch* by 4 instead. The noise falls in the same way, and from then on a quarter of the steps is
 # enough (Smith et al. 2018).
 #
 # **Predict.** The run with the small batch took 4096 steps. How many steps does it take with batches of 8, then 32 from epoch 4 on, and then 128 from epoch 6
@@ -319,8 +319,8 @@ two_clocks({name: points[1:] for name, points in clocks.items()})
 settle("17-growing", lambda: batch_grows[-1][1])
 
 # %% [markdown]
-# Both runs have the same curve against epochs, but against steps the second one ends much earlier. A step of a larger batch is no slower if there are ranks for
-# it, and these can be added during the run.
+# Plotted against epochs, both runs have the same curve, but plotted against steps the second one ends much earlier. A step of a larger batch is no slower if
+# there are ranks for it, and these can be added during the run.
 #
 # ## The noise of a gradient
 #
@@ -329,9 +329,9 @@ settle("17-growing", lambda: batch_grows[-1][1])
 #
 # $$ E\,|G_B|^2 = |G|^2 + \frac{\mathrm{tr}\,\Sigma}{B}, \qquad B_\text{noise} = \frac{\mathrm{tr}\,\Sigma}{|G|^2} $$
 #
-# Below $B_\text{noise}$, noise dominates, and a larger batch improves the steps. Far above it, the gradient is known, and more images add no information. Two
-# batch sizes give two equations for the two unknowns (McCandlish et al. 2018, appendix A). If you average first and divide last, both unknowns are estimated
-# without bias. Their quotient is biased, but only slightly if you average over many batches.
+# Below $B_\text{noise}$, noise dominates, and a larger batch improves the steps. Far above it, the gradient is known accurately, and more images add hardly any
+# information. Two batch sizes give two equations for the two unknowns (McCandlish et al. 2018, appendix A). If you average first and divide last, both unknowns
+# are estimated without bias. Their quotient is biased, but only slightly if you average over many batches.
 #
 # **Predict.** How does $B_\text{noise}$ after 4 epochs of training compare with $B_\text{noise}$ at the start?
 
@@ -367,13 +367,13 @@ settle("17-noise", grown)
 # %% [markdown]
 # <details><summary>Why does it grow?</summary>
 #
-# After the first epoch, the noise stays what it is, whereas $|G|^2$ falls. What all images agree on has been learned, while what they disagree on remains,
-# above all wrong labels. Therefore, a batch of 200 is enough early in training, and a larger one can be used later.
+# After the first epoch, the noise stays the same, whereas $|G|^2$ falls. What all images agree on has been learned, while what they disagree on remains, above
+# all the wrong labels. Therefore, a batch of 200 is enough early in training, and a larger one can be used later.
 # </details>
 #
-# Compare these numbers with the hockey stick, whose elbow is between 256 and 512. They are of that size, although each of them took only 20,480 images of each
-# run, as many as five epochs have. This is why the noise scale is useful. (In data parallelism, it is cheaper still, because one rank has the small batch, all
-# ranks together have the large one, and every step has both gradients.) However, expect only the right order of magnitude.
+# Compare these numbers with the hockey stick, whose elbow is between 256 and 512. They are of the same size, although each of them took only 20,480 images of
+# each run, as many as there are in five epochs. This is why the noise scale is useful. (In data parallelism, it is cheaper still, because one rank has the
+# small batch, all ranks together have the large one, and every step has both gradients.) However, expect only the right order of magnitude.
 #
 # ## The critical batch: steps against images
 #
@@ -392,7 +392,7 @@ for batch in (8, 32, 128, 256, 1024):
 
 # %% [markdown]
 # "The same epochs", the budget of this unit, is therefore a choice. Beyond the critical batch, the missing images appear as a loss of accuracy. Shallue et al.
-# (2019) counted steps to a given error in 35 workloads, and searched all rates anew. At first, twice the batch takes half the steps. Then the gain shrinks, and
+# (2019) counted steps to a given error in 35 workloads, and searched all rates anew. At first, twice the batch needs half the steps. Then the gain shrinks, and
 # in the end there is none. Where this happens differs widely. They found no evidence that large batches do worse on the test if they are given the steps.
 #
 # Language models count tokens. Kaplan et al. (2020) put the critical batch at one to two million tokens near the end of training, and it grows as the loss
@@ -416,7 +416,7 @@ for batch in (8, 32, 128, 256, 1024):
 # one belongs to a run, with its rate and its batch, and the second one to the task and the weights.)
 #
 # The batches of an epoch contain no image twice, so the measured square is smaller by $\mathrm{tr}\,\Sigma / N$ than the square of the gradient of all $N$
-# images. If it becomes negative at the end of training, $N$ images are too few to show a direction.
+# images. If the estimate becomes negative at the end of training, $N$ images are too few to show a direction.
 # </details>
 
 # %% [markdown]
@@ -436,16 +436,16 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # %% [markdown]
 # ## When, and what it costs
 #
-# **Use large batches** when you have many ranks and the noise scale shows that there is noise to average away, which is late in training more than early, and
-# on hard tasks more than on easy ones. The epochs, and therefore the computing, stay the same, while the time falls with the steps.
+# **Use large batches** when you have many ranks and the noise scale shows that there is noise to average away, which is more often the case late in training
+# than early, and on hard tasks than on easy ones. The epochs, and therefore the computation, stay the same, while the time falls with the steps.
 #
-# **Do not** go beyond the elbow, where four times the ranks need the same number of steps.
+# **Do not** go beyond the elbow, where four times as many ranks need the same number of steps.
 #
 # **What it costs:** you must search for the rate anew for each batch. You also lose some accuracy, which you must measure over several runs. Batch norm uses
 # the batch of one rank (unit 01), so the network is a different one when that batch changes.
 #
 # **The three most common mistakes.** The batch grows with the ranks but the rate stays, so too little is learned. The rate grows without a warm-up where one is
-# needed, or the warm-up ends in a jump. One run is compared with one run.
+# needed, or the warm-up ends in a jump. A single run is compared with a single run.
 #
 # <details><summary>What has aged</summary>
 #
@@ -462,8 +462,8 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # ## Summary
 #
 # * In the same epochs, accuracy is lost beyond an elbow, and the spread of the runs shows which differences count.
-# * The linear rule keeps the noise $g$ of the run, while the square root keeps the variance of one step. Adam takes the root while noise dominates, with
-#   changed $\beta$ and $\epsilon$.
+# * The linear rule keeps the noise $g$ of the run constant, while the square root keeps the variance of one step. Adam takes the root while noise dominates,
+#   with changed $\beta$ and $\epsilon$.
 # * Warm-up protects the first steps and LARS each layer, but within the flat part neither is needed.
 # * The noise scale is a quotient of two means, from two batch sizes. It grows during training, so the batch may grow too. The critical batch is near it.
 # * A growing batch instead of a falling rate gives the same curve in fewer steps.

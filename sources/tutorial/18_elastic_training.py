@@ -83,8 +83,8 @@ settle("18-often", lambda: min(
 #
 # ## A file that is whole or not there
 #
-# `in_process` calls a function in a separate process. With `file_bytes=3000, dies=True`, the operating system kills that process when one of its files would
-# grow beyond 3000 bytes (the signal is called SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
+# `in_process` calls a function in a separate process. With `file_bytes=3000, dies=True`, the operating system kills that process as soon as one of its files
+# would grow beyond 3000 bytes (the signal is called SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
 #
 # **Predict.** The process is killed while it writes. Which state can be loaded afterwards?
 
@@ -135,14 +135,13 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 
 # %% [markdown]
 # A file may still be damaged in a different way, for example by a bad disk or by a copy that was interrupted. Therefore, keep **at least two** checkpoints in
-# separate files, and skip those that cannot be read. The lab's check tears files, fills the disk, and kills your `save` between write and rename.
+# separate files, and skip those that cannot be read. The lab's check truncates files, fills the disk, and kills your `save` between write and rename.
 #
 # <details><summary>On a file system that many nodes share</summary>
 #
-# On NFS and Lustre, a rename within one folder is atomic as seen by the server, and `fsync` waits for the server. However, another node may still see an older
-# listing of the folder for some seconds, so let **one** rank look for the newest checkpoint and send its name to the others. Most object stores (S3) have no
-# rename. A single object in them is always whole or absent. If a checkpoint consists of many objects, write last a small object that names the newest whole
-# checkpoint.
+# On NFS and Lustre, a rename within one folder is atomic on the server, and `fsync` waits for the server. However, another node may still see an older listing
+# of the folder for some seconds, so let **one** rank look for the newest checkpoint and send its name to the others. Most object stores (S3) have no rename. A
+# single object in them is always whole or absent. If a checkpoint consists of many objects, write a small object last that names the newest whole checkpoint.
 # </details>
 #
 # ## Everything that is state
@@ -151,8 +150,8 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 # ranks:
 #
 # * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed. A step takes the next 32 rows,
-#   `endless(start, 32, 240)`, and a rank takes every `world`-th of them.
-# * **Dropout** is drawn by each rank for all 32 rows, although the rank uses only its own part.
+#   `endless(start, 32, 240)`, and each rank takes every `world`-th of them.
+# * **Dropout** is drawn by each rank for all 32 rows, although the rank uses only its own part of it.
 # * **Gradients** are summed over the ranks, and the loss is divided by 32.
 
 # %% tags=["setup"]
@@ -190,8 +189,8 @@ def train_step(training, world=4, group=None):
     return total.item()
 
 # %% [markdown]
-# A checkpoint of this training run needs four parts, namely the weights, the momentum, the generator of dropout, and the position, which is the number of steps
-# taken. We store them after 30 steps and begin a new run with a different seed. There we restore all parts, or all but one, and train on to step 60.
+# A checkpoint of this training run needs four parts, namely the weights, the momentum, the generator of dropout, and the position (the number of steps taken).
+# We store them after 30 steps and begin a new run with a different seed. In this run, we restore all parts, or all but one, and continue training to step 60.
 #
 # **Predict.** Which part can you leave out if the weights must still be the same to the last bit?
 
@@ -251,8 +250,8 @@ settle("18-part", may_be_left_out)
 # <details><summary>Does it matter, then?</summary>
 #
 # If one part is missing, the loss still falls, and you see no error. This is what makes it dangerous. Some rows are used twice and others never, and the
-# momentum begins at zero, or Adam's step counter does, so that its bias correction starts again. Moreover, if you cannot repeat a run to the bit, you cannot
-# tell a mistake from chance.
+# momentum, or Adam's step counter, begins at zero, so Adam's bias correction starts again. Moreover, if you cannot repeat a run to the bit, you cannot tell a
+# mistake from chance.
 #
 # A larger job has more state than this one: the learning-rate schedule, the scaler of mixed precision, batch norm's averages (in the model's `state_dict`), the
 # generators of NumPy and of Python, a generator on each GPU, the generator of the data loader, an average of the weights, and the best values so far. Add a
@@ -262,13 +261,13 @@ settle("18-part", may_be_left_out)
 # <details><summary>Why is `deepcopy` used twice?</summary>
 #
 # `state_dict()` returns the *live* tensors, so without the copy, "the state after step 30" would continue to train. The optimizer's `load_state_dict` keeps the
-# tensors that it is given, so without the second copy, the first run that is restored would change the state that the next one gets.
+# tensors that it is given, so without the second copy, the first restored run would change the state that the next one gets.
 # </details>
 #
 # ## Killed, twice
 #
 # Now we write to the disk and kill real processes. Rank 0 saves after every 10 steps, and every rank loads the checkpoint itself. If only rank 0 did so, the
-# others would train on with different momenta. `world` may be smaller than 4, and then the last ranks are idle, as if their machine had been lost.
+# others would continue with different momenta. If `world` is smaller than 4, the last ranks are idle, as if their machine had been lost.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -324,8 +323,8 @@ live("first", dies=(3, 27))
 
 # %% [markdown]
 # Rank 3 is dead, and the others cannot continue, because gloo's process group cannot lose a member (unit 00 describes what NCCL does). Which ranks raised an
-# error and which were still waiting differs from run to run. The cluster is healed, just as torchrun would have started the ranks again. However, we pretend
-# that the machine of two ranks is lost and continue with two.
+# error and which were still waiting differs from run to run. The cluster has been healed, just as torchrun would have started the ranks again. However, we
+# pretend that the machine of two ranks is lost and continue with two.
 
 # %% tags=["raises-exception", "measured"]
 # %%px
@@ -369,7 +368,7 @@ settle("18-twice", lambda: twice)
 # <details><summary>How to read it</summary>
 #
 # The thin curves coincide with the thick one everywhere, with four, two and three ranks. The shaded steps were computed twice, from the last checkpoint to the
-# kill. With the same number of ranks, each *bit* is the same. With a different number, the sums are added in a different order, and rounding leaves a
+# kill. With the same number of ranks, every *bit* is the same. With a different number, the sums are added in a different order, and rounding leaves a
 # difference of up to 1e-12.
 # </details>
 #
@@ -379,15 +378,15 @@ settle("18-twice", lambda: twice)
 # two.
 
 # %% [markdown]
-# > **On GPUs.** The state has the same parts and one more, because each GPU has its own generator (`torch.cuda.get_rng_state`) and dropout drawn there is state of that rank. Bits are the same only
+# > **On GPUs.** The state has the same parts and one more, because each GPU has its own generator (`torch.cuda.get_rng_state`), and dropout drawn there is part of that rank's state. Bits are the same only
 # > with deterministic kernels (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU. Without it, all ranks load into the GPU of the rank that saved.
-# > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice that at their next look and end their workers. Without such agents, or if a rank
+# > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice this at their next check and end their workers. Without such agents, or if a rank
 # > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
 
 # %% [markdown]
 # ## Commit and rollback
 #
-# On a large machine, starting again takes minutes. **Elastic** frameworks therefore keep the surviving processes, and keep the state in memory. Horovod
+# On a large machine, starting again takes minutes. **Elastic** frameworks therefore keep the surviving processes, and they keep the state in memory. Horovod
 # introduced this pattern, which has two calls (commit and rollback) and two events:
 #
 # * `commit` copies the state in memory (and looks for new hosts).
@@ -431,14 +430,14 @@ for generation, nodes in enumerate((["a", "b", "c"], ["a", "c"], ["a", "c", "d"]
 
 # %% [markdown]
 # The difficult question is how many nodes are `expected`. torchrun (`--nnodes 1:2`) waits until the smallest number has arrived, waits a little longer
-# (`last_call_timeout`), and then closes the meeting. A node that arrives later waits. The others notice it at their next look and stop, and then all of them
-# meet again. A place is a **rank**. Since ranks are assigned anew after each meeting, nothing may be stored under a rank's number.
+# (`last_call_timeout`), and then closes the meeting. A node that arrives later waits. The others notice it at their next check and stop, and then all of them
+# meet again. A node's place in the meeting is its **rank**. Since ranks are assigned anew after each meeting, nothing may be stored under a rank's number.
 #
 # ## A checkpoint in pieces
 #
 # With sharded states (unit 16), no rank has the whole state, and no rank should. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, together
 # with a table that records where each piece is. A rank that reads states what it needs and reads only that. For this reason, four ranks can write what two or
-# three ranks read. Here we use FSDP2, whose shards are rows, so that four ranks hold 9, 9, 9 and 6 of 33 rows.
+# three ranks read. Here we use FSDP2, whose shards are rows, so four ranks hold 9, 9, 9 and 6 of 33 rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -528,11 +527,11 @@ settle("18-files", lambda: f"{files_with(11, 21)} files")
 
 # %% [markdown]
 # Rows 11 to 21 are in the pieces of ranks 1 (rows 9 to 17) and 2 (rows 18 to 26). What is not split (Adam's step counters and the learning rate) is written
-# once, by one of the ranks, and read by all of them, so rank 1 opens a third file, too. In the lab you write this arithmetic of overlaps for flat shards.
+# once, by one of the ranks, and is read by all of them, so rank 1 opens a third file, too. In the lab you write this arithmetic of overlaps for flat shards.
 #
-# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread while training continues. This thread makes its own collectives. On
-# the default group, they can mix with the collectives of your step, and then both wait for each other. To avoid this, give it **a separate group** of gloo,
-# because it refuses a group that has only NCCL.
+# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread while training continues. This thread performs its own collectives.
+# On the default group, they can mix with the collectives of your step, and then both hang. To avoid this, give it **a separate group** that uses gloo, since a
+# group that has only NCCL is refused.
 
 # %%
 # %%px
@@ -569,12 +568,12 @@ print(sorted(path.name for path in again.iterdir()))
 
 # %% [markdown]
 # The way back is `torch_save_to_dcp`, which writes a folder that any number of ranks can load. It unpickles the file without `weights_only`, so use it only on
-# files that you trust. You can also do without a folder. In that case, only rank 0 reads the file, and the other ranks pass an empty dictionary. With
-# `broadcast_from_rank0`, rank 0 sends one whole tensor after the other to all ranks, and each rank keeps its shard of it. It uses the default group, so all
-# ranks of the job have to take part.
+# files that you trust. You can also do without such a folder. In that case, only rank 0 reads the file, and the other ranks pass an empty dictionary. With
+# `broadcast_from_rank0`, rank 0 sends whole tensors to all ranks, one after the other, and each rank keeps its shard of each. This uses the default group, so
+# all ranks of the job have to take part.
 #
 # The end of the cell shows the opposite direction during a run, in which all ranks take part as well. Because of `cpu_offload=True`, only rank 0 receives the
-# whole, in the memory of the host. Without it, every rank would receive the whole on its device.
+# whole state, in the host's memory. Without it, every rank would receive the whole state on its device.
 
 # %%
 # %%px
@@ -611,7 +610,7 @@ if rank == 0:  # read it again, because `file` now holds shards
 # again, up to `--max-restarts` times. It keeps no state, so your script must find its checkpoint. [scripts/18_train.py](scripts/18_train.py) contains the
 # training run above, with a checkpoint every 5 steps. Its last rank kills itself before step 12.
 #
-# **Predict.** The second life begins at step 10. How do the weights at the end compare with the weights of a run that was not killed?
+# **Predict.** The second life begins at step 10. How do the final weights compare with the weights of a run that was not killed?
 
 # %%
 predict("18-torchrun",
@@ -651,7 +650,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # * The host of the endpoint holds the store, so the job ends if this host dies.
 # * Workers run in separate sessions. If you kill only an agent, its workers survive, train on, and write checkpoints.
-# * Nodes that join do not use up `--max-restarts`. Losing a node uses one up if workers on the other nodes fail because of it.
+# * Nodes that join do not use up `--max-restarts`. Losing a node uses up one restart if workers on the other nodes fail because of it.
 # </details>
 #
 # <details><summary>Horovod elastic</summary>
@@ -668,10 +667,11 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. Its script prints a line `host:slots` for each
 # host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last commit. `commit` also
-# looks for new hosts, so nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. If it finds a new host, plain numbers such
-# as `step` go back to the last commit, whereas weights do not: Horovod 0.28.1.) `TorchState` does not contain the whole state, because you have to handle the
-# generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with `--blacklist-cooldown-range`, it
-# is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots count"). This notebook does not run it.
+# looks for new hosts, so nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. In Horovod 0.28.1, if it finds a new host,
+# plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the whole state, because you have to handle
+# the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with
+# `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
+# count"). This notebook does not run it.
 # </details>
 #
 # <details><summary>Today: torchft, and spare nodes</summary>
@@ -687,30 +687,30 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #         loss(model, rows(manager)).backward()
 #         optimizer.step()                      # only if no replica has failed in it
 #
-# Horovod's last release dates from 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch, *for each step*. Its coordinator,
-# the *lighthouse*, uses heartbeats to learn which replicas are healthy. If a replica fails, the others continue without it from the next step on. When it is
-# back, it copies the state from a healthy replica. This works for DDP, for HSDP (where a replica is a whole group of shards, unit 16), for local SGD and for
-# DiLoCo. It is built from the commit, rollback and regrouping described above.
+# Horovod's last release dates from 2023. [torchft](https://github.com/meta-pytorch/torchft) brings the same idea to PyTorch and applies it *at every step*. Its
+# coordinator, the *lighthouse*, uses heartbeats to learn which replicas are healthy. If a replica fails, the others continue without it from the next step on.
+# When it comes back, it copies the state from a healthy replica. This works for DDP, for HSDP (where a replica is a whole group of shards, unit 16), for local
+# SGD and for DiLoCo. It is built from the commit, rollback and regrouping described above.
 #
-# We ran a script with these calls, with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two made the
-# next step without it, and none of them was restarted. A replica that started late copied the state of another one and had the same weights from then on.
-# torchft is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's
-# [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside the living
+# We ran a script with these calls, with torchft 0.2.0 and gloo, as three processes on one machine. One replica was killed after 8 steps. The other two took the
+# next step without it, and neither of them was restarted. A replica that started late copied another one's state and had the same weights from then on. torchft
+# is not among this course's packages, because its lighthouse is a compiled program for Linux, so this notebook does not run it. NVIDIA's
+# [Resiliency Extension](https://nvidia.github.io/nvidia-resiliency-ext/) restarts a job with spare nodes that are already waiting, or inside the surviving
 # processes, and looks for slow ranks. It has not been run for this course.
 # </details>
 #
 # <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
 #
 # `keras.callbacks.BackupAndRestore(folder)` saves the weights, the optimiser and the epoch after each epoch (or every `save_freq` steps), and `fit` continues
-# from there. Unit 07 kills a chief with it. It does not contain the seeds of shuffling and of dropout, so the training run continues but does not reach the
-# same weights. If you need that, shuffle with a seed that depends on the epoch.
+# from there. Unit 07 kills a chief that uses it. The backup does not contain the seeds of shuffling and of dropout, so the training run continues but does not
+# reach the same weights. If you need that, shuffle with a seed that depends on the epoch.
 # </details>
 #
 # <details><summary>The loader's position: StatefulDataLoader</summary>
 #
-# An order that is a function of the position, as here, has no state except a number. A `DataLoader` with `shuffle=True` and workers that read ahead has more.
-# The `StatefulDataLoader` of `torchdata` has `state_dict()` and `load_state_dict()` for it
-# ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. By hand, you can
+# An order that is a function of the position, as here, has no state except that number. A `DataLoader` with `shuffle=True` and workers that read ahead has
+# more. The `StatefulDataLoader` of `torchdata` has `state_dict()` and `load_state_dict()` for it
+# ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. Instead, you can
 # write a sampler that is given `endless` and a start.
 # </details>
 #
@@ -733,8 +733,8 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # ## Alive, but wrong
 #
-# Not every failure ends a process. Memory flips a bit, or a chip computes something wrong and reports no error. This is called **silent data corruption**. Ma
-# et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
+# Not every failure ends a process. A bit flips in memory, or a chip computes something wrong and reports no error. This is called **silent data corruption**.
+# Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
 # parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. They can therefore compare a checksum from time to
 # time, which costs one small message.
 
@@ -769,11 +769,11 @@ if rank == 0:
           f"other weights on ranks {odd}")
 
 # %% [markdown]
-# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where the replicas
-# have one (unit 16).
+# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where another replica
+# has one (unit 16).
 #
-# **Predict.** Now a rank's arithmetic is wrong, not its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are summed
-# over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
+# **Predict.** Now a rank's arithmetic is wrong instead of its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are
+# summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
 
 # %%
 predict("18-silent",
@@ -803,12 +803,13 @@ settle("18-silent", lambda: {0: "no rank", 1: "only that rank"}.get(
 
 # %% [markdown]
 # The all-reduce has spread the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes
-# from the *same* rows before anything is summed. This costs one step now and then. Comparing to the bit requires equal processors and deterministic kernels.
+# from the *same* rows before anything is summed. This costs one step now and then. A comparison to the bit requires identical processors and deterministic
+# kernels.
 #
 # **Alive, but slow.** A rank whose processor is too hot delays all the others, so every rank measures the same time for a step, and this time does not identify
 # the slow rank. Instead, measure two durations: how long a rank computes until it is ready, and how long it then waits for the others. The **straggler**
-# computes longest and waits least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer for all
-# ranks. In this cell, rank 1 sleeps for 20 ms in each step.
+# computes the longest and waits the least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer
+# for all ranks. In this cell, rank 1 sleeps for 20 ms in each step.
 
 # %% tags=["measured"]
 # %%px
@@ -832,22 +833,22 @@ if rank == 0:
     print("the straggler is rank", busy_ms.index(max(busy_ms)))
 
 # %% [markdown]
-# These are medians over the steps, because any rank is late now and then. Whether a rank is wrong or slow, leave its machine out at the next restart. After a
+# These are medians over the steps, because every rank is late now and then. Whether a rank is wrong or slow, leave its machine out at the next restart. After a
 # slow rank you can continue from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older
 # checkpoints, too.
 #
 # <details><summary>Measuring this on a GPU and with DDP</summary>
 #
-# On a GPU, the clock of the host would only measure how long launching takes, so time with CUDA events or call `torch.cuda.synchronize()` before reading the
-# clock. With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is right
-# for the time of a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
+# On a GPU, the clock of the host would only measure how long launching takes, so use CUDA events, or call `torch.cuda.synchronize()` before you read the clock.
+# With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is the right way
+# to time a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
 # </details>
 #
 # ## How often?
 #
-# Saving takes time, and the work since the last checkpoint is lost when a job stops. According to Young (1974), the sum of both is smallest with $\sqrt{2 \cdot
-# \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. We apply this to the job at the top, assuming that a save takes 60 s and a restart 300 s. In
-# the output, *longer* compares with the same job without saves and failures:
+# Saving takes time, and the work since the last checkpoint is lost when a job stops. According to Young (1974), the sum of both costs is smallest with
+# $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. We apply this to the job at the top, assuming that a save takes 60 s and a
+# restart 300 s. In the output, *longer* is relative to the same job without saves and failures:
 
 # %%
 from manyhands.simulate.survival import job_s, young_s
@@ -877,8 +878,8 @@ settle("18-young", lambda: min(
     key=lambda item: abs(item[1] - best_s / quick_s))[0])
 
 # %% [markdown]
-# The square root makes the choice forgiving, because twice or half the best interval costs little more. With the quick save, most of the remaining cost is the
-# restart (300 s in 3.1 hours, or 2.7 %), which no checkpoint makes shorter.
+# The choice is forgiving, because twice or half the best interval costs little more. With the quick save, most of the remaining cost is the restart (300 s in
+# 3.1 hours, or 2.7 %), which no checkpoint makes shorter.
 #
 # ## Summary
 #

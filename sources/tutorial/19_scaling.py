@@ -7,7 +7,7 @@
 # * simulate a training step on any number of ranks, each with its own clock.
 # * calibrate the simulator on a few steps of your own cluster, and check it on steps that it has not seen.
 # * predict what a step costs on 1024 ranks of a machine that you know from its data sheet, and where its time goes.
-# * explain what makes the step faster: trees, switches that add, overlap, a larger batch, and fewer bytes.
+# * explain why trees, switches that add, overlap, a larger batch and fewer bytes make the step faster.
 # * predict a published table from two of its rows, and explain where the model is wrong.
 #
 # **Before:** you have worked through unit 05; units 06 and 14 help. **Minutes:** 45 · **Ranks:** 4, on an emulated network.
@@ -29,8 +29,8 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 #
 # The formulas of unit 05 hold for ranks that begin together, but in practice they never do. We therefore give each rank a clock, so that the clocks of all
 # ranks are a vector of times. An all-reduce takes the times at which the ranks arrive and returns the times at which they continue. Along a ring, each rank
-# needs the data of every other rank before it can continue, so all ranks continue together, after the latest one has arrived. In a tree, some ranks can
-# continue earlier than others.
+# needs the data of every other rank before it can continue, so all ranks continue together, after the last one has arrived. In a tree, some ranks can continue
+# earlier than others.
 #
 # **Predict.** 1024 ranks begin a ring all-reduce, but one of them is 2 ms late. How many ranks continue later than they would have otherwise?
 
@@ -54,7 +54,7 @@ settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The sum needs the part of every rank, so no rank can have it before the last one has arrived. For this reason, one late rank in a thousand costs as much as a
+# The sum needs the part of every rank, so no rank can have it before the last one has arrived. Therefore, one late rank in a thousand costs as much as a
 # thousand late ranks.
 # </details>
 #
@@ -73,7 +73,7 @@ for ranks in (1, 8, 64, 1024):
 
 # %% [markdown]
 # `computing`, `bubble` and `exposed` are the fractions of the step in which an average rank computes, waits in a pipeline (there is none here), and waits for
-# messages or slower ranks. They add up to 1.
+# messages or slower ranks. The three fractions add up to 1.
 #
 # From 64 ranks on, the simulator assumes that the ranks differ a little, because in large jobs no two ranks take the same time. Their times then have an
 # exponential tail of 1 %. (`step(..., slowness=1)` makes all ranks alike.)
@@ -97,8 +97,8 @@ for ranks in (1000, 100_000):
 # ## Calibrate on your own cluster
 #
 # Our cluster has four nodes with a separate emulated network of 10 Mbit/s and 10 ms. This network is so slow that the two cores of this machine hardly matter.
-# While a GPU computes, the processor next to it waits, so computing is a `sleep` here. There are 4 layers, each with 20 ms of forward and 40 ms of backward. On
-# each rank, each step takes a random bit longer, as it does on real ranks.
+# While a GPU computes, the processor next to it waits, so we replace the computation by a `sleep` here. There are 4 layers, each with 20 ms of forward and 40
+# ms of backward. On each rank, each step takes a little longer at random, as it does on real ranks.
 
 # %%
 SIZES, LAYER_S, SPREAD = [80_000] * 4, 0.04, 0.1  # bytes, s of backward, part of the mean
@@ -122,7 +122,7 @@ def all_reduce_s(ranks, n_bytes, calls=4):
     return times_s[1:]  # the first call only opens the connections
 
 # %% [markdown]
-# The next function is the training step. One thread sends the buckets, one after the other, while the computing continues, as NCCL's stream does:
+# The next function is the training step. One thread sends the buckets, one after the other, while the computation continues, as NCCL's stream does:
 
 # %%
 def train(ranks, sizes, layer_s, spread, steps=5):
@@ -191,7 +191,7 @@ for (ranks, n_bytes), measured in rows:
           f"fitted {ring(mine, (ranks, n_bytes)):.3f} s")
 
 # %% [markdown]
-# The latency is more than twice the 10 ms of the link, because in each round of a ring gloo first asks whether there is room (unit 05), and because processes
+# The latency is more than twice the 10 ms of the link, because gloo first asks in each round of a ring whether there is room (unit 05), and because processes
 # have to wake up. The fit includes both.
 #
 # Next, we measure the computing and how much it varies, with five steps of one rank.
@@ -234,7 +234,7 @@ settle("19-three", lambda: found[10][3])
 
 # %% [markdown]
 # The calibration used neither three ranks nor a training step of more than one rank. Now we change the network to 40 Mbit/s. We measure nothing for this
-# prediction, and only multiply the bandwidth by four.
+# prediction and only multiply the bandwidth by four.
 #
 # **Predict.** The bandwidth becomes four times as large. How many times as fast does a step of four ranks become?
 
@@ -278,8 +278,8 @@ scaling.efficiency(curves, marks)
 # %% [markdown]
 # <details><summary>Why is it not four times as fast?</summary>
 #
-# Bytes get cheaper, but latencies do not: four ranks pay for four buckets of six rounds each, which is 24 latencies. This is where the curve breaks. A
-# prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the overlap.
+# Bytes get cheaper, but latencies do not. Four ranks pay for four buckets of six rounds each, for a total of 24 latencies. This is where the curve breaks, and
+# a prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the overlap.
 #
 # (The efficiency on one rank is not exactly 1, because the prediction draws 20 steps from the five that were measured.)
 # </details>
@@ -289,12 +289,12 @@ scaling.efficiency(curves, marks)
 # `machines.toml` describes machines by published numbers and names the source of each number. `p2-8xlarge` has K80 GPUs, `big-basin-p100` has P100 GPUs, the
 # DGX machines are named after their GPUs, and a `gb200-nvl72` is a rack in which NVLink connects 72 GPUs. We train ResNet-50 with 32 images on each GPU and sum
 # the gradients along rings, as NCCL builds them. Each ring passes through the GPUs of a node and then goes on to the next node. A node has as many rings as
-# network links, so it uses all of them, and of the 2046 hops of a chunk at most 256 cross the network between 128 nodes. Since latencies are rarely published,
-# we *assume* 5 us inside a node, and between nodes 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and
-# P100 it comes from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
+# network links, so it uses all of them. With 128 nodes, at most 256 of a chunk's 2046 hops cross the network. Since latencies are rarely published, we *assume*
+# 5 us inside a node and, between nodes, 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and P100 it comes
+# from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
 #
 # Weak and strong scaling differ in what stays the same. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If instead the batch
-# stays the same and each rank gets fewer images (*strong*), the computing shrinks while the number of rounds stays the same, so the curve breaks earlier.
+# stays the same and each rank gets fewer images (*strong*), the computation shrinks while the number of rounds stays the same, so the curve breaks earlier.
 #
 # **Predict.** On which of these machines do 1024 GPUs spend less than four fifths of a step on computing?
 
@@ -329,8 +329,8 @@ settle("19-fifth", elsewhere)
 # <details><summary>Why?</summary>
 #
 # A GPU of today needs only a small part of the time that a GPU of 2017 needed for a step. Although its network has more bandwidth as well, latencies have
-# hardly fallen (here, to a third between nodes), and every bucket of a ring of 1024 passes 2046 hops. The faster the computing is, the less of the network it
-# can hide. On the older machines, late ranks cost more than the network does.
+# hardly fallen (here, to a third between nodes), and every bucket of a ring of 1024 passes 2046 hops. The faster the computation is, the less of the
+# communication it can hide. On the older machines, late ranks cost more than the network does.
 # </details>
 #
 # ## What mends it
@@ -349,18 +349,18 @@ print(scaling.bars_table(mended))
 scaling.bars(mended)
 
 # %% [markdown]
-# On 1024 ranks, the hops cost time rather than the bytes. *16 bit* halves the bytes and therefore the number of buckets. *One bucket* hides nothing behind the
-# backward pass and is still faster, because it saves the hops of the other buckets. *Two levels* form a ring inside each node and then one between the nodes,
-# which takes 14 and 254 rounds. NCCL has a better algorithm. Its *double tree* connects the nodes by two binary trees, each with half of the tensor, so a chunk
-# crosses the network only 14 times, while each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends its numbers once and
-# receives the sum. NCCL chooses among these algorithms for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide nearly everything
-# that is left, and unit 17 shows whether the network still learns as well.
+# On 1024 ranks, it is the hops rather than the bytes that cost time. *16 bit* halves the bytes and therefore the number of buckets. *One bucket* hides nothing
+# behind the backward pass and is still faster, because it saves the hops of the other buckets. *Two levels* form a ring inside each node and then one between
+# the nodes, which take 14 and 254 rounds. NCCL has a better algorithm. Its *double tree* connects the nodes by two binary trees, each with half of the tensor,
+# so a chunk crosses the network only 14 times, while each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends its numbers
+# once and receives the sum. NCCL chooses among these algorithms for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide nearly
+# everything that is left, and unit 17 shows whether the network still learns as well.
 #
 # ## The slowest of 1024
 #
 # No network can help if the ranks themselves differ in speed, because a step waits for the slowest of its p ranks.
 #
-# **Predict.** The time of each rank varies by 5 % (normal). How much longer does a step of 1024 ranks take than the step of an average rank?
+# **Predict.** The time of each rank varies by 5 % (normal). How much longer does a step of 1024 ranks take than an average rank's step?
 
 # %%
 predict("19-slowest",
@@ -384,9 +384,9 @@ settle("19-slowest", how_much)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and a bit less if p is not huge. For 1024, this is 3.2
-# deviations. With an exponential tail it is the harmonic number $H_p - 1$, which is $\ln p + 0.577 - 1$, or 6.5 for 1024. What counts is therefore the tail and
-# not the standard deviation.
+# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and slightly less unless p is huge. For 1024, this is 3.2
+# deviations. With an exponential tail it is $H_p - 1$, where $H_p$ is the harmonic number, or about $\ln p + 0.577 - 1$, which is 6.5 for 1024. What counts is
+# therefore the tail and not the standard deviation.
 # </details>
 #
 # Ranks also fail. If a rank fails once in five years, one of 1024 ranks fails every 43 hours. The next cell computes how often to save, and how long the job
@@ -426,16 +426,16 @@ scaling.bars(three)
 
 # %% [markdown]
 # More stages mean more bubble, namely 5 and 6 % by unit 14's formula. The rest arises because 60 blocks and the output layer cannot be cut evenly, least of all
-# into 16 stages. A split that leaves its node waits for a slow link at each layer. (On a rack in which NVLink connects 72 GPUs, a split of 16 would stay on
-# fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and only its bubble should be compared.
+# into 16 stages. A split that extends beyond its node waits for a slow link at each layer. (On a rack in which NVLink connects 72 GPUs, a split of 16 would
+# stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and only its bubble should be compared.
 #
-# The **model FLOPs utilisation** (MFU) is the part of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats. Runs
-# of language models are compared by this number. The paper measured 140 TFLOP/s per GPU in this shape (table 1), which gives 16.1 s for the 2.3e18 operations
-# of a step (its equation 3, which counts the recomputation). The first row is 6 % too short and the second 9 %.
+# The **model FLOPs utilisation** (MFU) is the fraction of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats.
+# Training runs of language models are compared by this number. The paper measured 140 TFLOP/s per GPU in this shape (table 1), which gives 16.1 s for the
+# 2.3e18 operations of a step (its equation 3, which counts the recomputation). The first row is 6 % too short, and the second is 9 % too short.
 #
 # ## Published tables
 #
-# The hardest test uses numbers that other people measured. We begin without any fit, so only the speed of one GPU comes from the table, the links have seven
+# The hardest test uses numbers that other people measured. We begin without any fit. Only the speed of one GPU comes from the table, the links have seven
 # tenths of their published rates, and nothing overlaps:
 
 # %%
@@ -448,7 +448,7 @@ errors = [abs(said / number - 1) for _, _, number, said in rows]
 print(f"of all {len(errors)} rows, {sum(e < 0.1 for e in errors)} are within 10 %")
 
 # %% [markdown]
-# Next, we fit the model, so that two rows determine two constants and the others are predicted. The columns show the number of GPUs (of micro-batches for
+# Next, we fit the model: two rows determine two constants, and the other rows are predicted. The columns show the number of GPUs (of micro-batches for
 # pipelines), the published number, the predicted number, and the error. The numbers are images per second, except for pipelines, where they are multiples of
 # the speed of 2 stages with 1 micro-batch.
 
@@ -464,7 +464,7 @@ for table in published.tables():
             print(f"{row.x:>8}{row.published:>10.5g}{row.predicted:>10.5g}  {error}")
 
 # %% [markdown]
-# Most rows are within a few per cent. The other rows are more interesting, because the model is wrong there, and each time something real is missing.
+# Most rows are within a few per cent. The other rows are more interesting, because the model is wrong there, and each time it lacks something real.
 #
 # * *AlexNet* was 28 % too fast on 8 GPUs without a fit, until the model knew that NCCL built a single ring in 2017, in which two of eight hops pass through
 #   PCIe. With a fit it is 12 % too slow on 2 and 4 GPUs. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them
@@ -485,9 +485,9 @@ for spread in (0.0, 0.02):
 # All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how to predict your own training.
 
 # %% [markdown]
-# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than a run has (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
+# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than that of a whole run (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
 # > sends short messages by its protocol LL and buckets by LL128 or Simple, and its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 us for a hop of a ring over the network.
-# > NCCL also chooses among rings, trees and switches that add up (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so that a backward pass next to them slows down. This slowdown is not in the model.
+# > NCCL also chooses among rings, trees and switches that add (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so a backward pass next to them slows down. This slowdown is not in the model.
 
 # %% [markdown]
 # ## What has aged
@@ -503,9 +503,9 @@ for spread in (0.0, 0.02):
 #
 # ## Summary
 #
-# * A simulated step consists of clocks. Gradients become ready on each rank, buckets follow each other, and the latest rank decides.
-# * Alpha and B are calibrated with a few all-reduces, and the computing and its spread with a few steps of one rank. The model must then be checked on cases
-#   that were not measured.
+# * A simulated step consists of clocks. Gradients become ready on each rank, buckets follow each other, and the last rank decides.
+# * Alpha and B are calibrated with a few all-reduces, and the computing time and its spread with a few steps of one rank. The model must then be checked on
+#   cases that were not measured.
 # * On 1024 ranks, the number of rounds and the delay of the slowest rank have grown, whereas the bytes that a rank sends have not. The faster a GPU is, the
 #   earlier its curve breaks.
 # * Trees and switches that add, overlap, fewer bytes and more images per GPU all make the step faster.

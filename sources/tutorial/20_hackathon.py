@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Hackathon
 #
-# A hackathon on distributed training has two halves. In the first half, your own script becomes correct and fast. In the second, all teams work on a challenge,
-# so that they have the same task. At the end, you can
+# A hackathon on distributed training has two halves. In the first half, your own script becomes correct and fast. In the second, all teams work on the same
+# challenge. At the end, you can
 #
 # * examine a training script with the clinic, repair what it finds, and show that no mistake is left.
 # * read the order of a step in a profiler's trace, and explain what the same trace looks like on a GPU.
@@ -13,7 +13,7 @@
 #
 # **Before:** you have worked through units 01, 05 and 06. **Minutes:** 45 · **Ranks:** 4, which the judge starts; 2 for the clinic.
 #
-# All cells run in this kernel, which starts commands. In a terminal, you type each of these commands in the same way.
+# All cells run in this kernel, which starts commands. In a terminal, you can type each of these commands in the same way.
 
 # %% tags=["setup"]
 import re
@@ -82,12 +82,12 @@ settle("20-mistakes", lambda: NUMBERS[len(first.mistakes)])
 # %% [markdown]
 # <details><summary>Why did the loss fall, then?</summary>
 #
-# Two ranks that learn from the same rows do twice the work of one rank, but they learn only what one rank learns. A gradient that is halved has the effect of a
-# learning rate that is halved, so training is slower but does not look wrong. Neither mistake raises an error, and no curve shows it. You find it only by
-# comparing the gradient that the optimiser received with the gradient that a single process computes from all the rows.
+# Two ranks that learn from the same rows do twice the work of one rank, but they learn only what one rank learns. Halving the gradient has the same effect as
+# halving the learning rate, so training is slower but does not look wrong. Neither mistake raises an error or shows in a curve. You find them only by comparing
+# the gradient that the optimiser received with the gradient that a single process computes from all the rows.
 # </details>
 #
-# The page says what to do about each mistake. We mend one after the other with `mend`, which replaces some lines and returns the script's new text:
+# The page says what to do about each mistake. We mend them one after the other with `mend`, which replaces some lines and returns the script's new text:
 
 # %%
 def mend(text, old, new):
@@ -128,8 +128,8 @@ settle("20-again", lambda: "nothing" if not second.mistakes else "one new mistak
 # A sampler has to be given the number of each epoch, because otherwise it uses the same order in every epoch. Since mending one mistake may bring a new one,
 # run the clinic after *each* change, and stop when it finds nothing.
 #
-# The clinic also found one waste. Each step sends a second message, for a loss that is printed only once per epoch. Instead, a rank can add up its own losses,
-# and a single message then computes the mean.
+# The clinic also found some waste. Each step sends a second message, for a loss that is printed only once per epoch. Instead, a rank can add up its own losses,
+# so that a single message is enough to compute the mean.
 
 # %%
 text = mend(text, "        total = torch.zeros(1)\n",
@@ -155,9 +155,9 @@ print(len(third.mistakes), "mistakes; exit code of the command:", third.code)
 torchrun(mended)
 
 # %% [markdown]
-# The weights are now the weights that a single process computes, step by step. (The one call besides DDP's is the message at the end of the epoch.) Look at the
-# losses as well. They agree with the losses of the broken script nearly to the last digit. The epochs of the broken script had 16 steps, whose rows both ranks
-# used and whose gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown the difference.
+# After every step, the weights are now the weights that a single process computes. (The one call besides DDP's is the message at the end of the epoch.) Look at
+# the losses as well. They agree with the losses of the broken script nearly to the last digit. In the broken script, an epoch had 16 steps in which both ranks
+# used the same rows and the gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown the difference.
 #
 # ## Read a trace of one step
 #
@@ -207,7 +207,7 @@ def order(text, name):
     return found
 
 # %% [markdown]
-# We record three scripts, namely the original one, the mended one, and the mended one with buckets of 4 kB instead of DDP's 25 MiB.
+# We record three scripts: the original one, the mended one, and the mended one with buckets of 4 kB instead of DDP's 25 MiB.
 #
 # **Predict.** The network has two linear layers, and all 38 kB of its gradients fit into one bucket. When does the all-reduce of the mended script start?
 
@@ -235,9 +235,9 @@ settle("20-trace", moment)
 
 # %% [markdown]
 # The original script shows its waste, which is a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts after
-# the last gradients. It is **exposed**, because no computing is left that could hide it. With small buckets, the first all-reduce starts while the gradients of
-# the other layer are still to be computed, so only the last one is exposed now. (In such a small network, a second message costs more than it hides, whereas it
-# pays in layers of many megabytes.)
+# the last gradients. It is **exposed**, because no computation is left that could hide it. With small buckets, the first all-reduce starts before the gradients
+# of the other layer are computed, so only the last one is now exposed. (In such a small network, a second message costs more than it hides, whereas it pays off
+# for layers of many megabytes.)
 #
 # ### The same picture on a GPU
 #
@@ -253,15 +253,16 @@ settle("20-trace", moment)
 # | an NCCL kernel behind the last kernel of backward, and nothing above it | an exposed all-reduce, as in the mended script | a smaller `bucket_cap_mb`, fewer bytes, or `no_sync` (unit 06) |
 #
 # A collective cannot end before every rank has started it. Therefore a long NCCL kernel may also be a wait for a slow rank, so compare the traces of two ranks
-# before you blame the network. HTA computes the idle time by cause, and the share of the communication that is hidden.
+# before you blame the network. HTA computes the idle time by cause, and the fraction of the communication that is hidden.
 
 # %% [markdown]
 # ## What would it take on 1024?
 #
 # `manyhands predict mended.py --to 8,64,1024 --machine dgx-h100 --times-as-fast 400` runs the script on one rank and on two, derives from these runs what a
-# step computes and sends, and simulates the rest (unit 19). Since a GPU is not a core of this machine, we *assume* here that a GPU is 400 times as fast.
+# step computes and sends, and simulates the rest (unit 19). Since the runs use a core of this machine instead of a GPU, we *assume* here that a GPU is 400
+# times as fast.
 #
-# **Predict.** We run this small network on 1024 H100 GPUs, with 16 rows per rank. Which part of a step is spent on computing?
+# **Predict.** We run this small network on 1024 H100 GPUs, with 16 rows per rank. What fraction of a step is spent on computing?
 
 # %%
 predict("20-scale",
@@ -288,10 +289,10 @@ settle("20-scale", computing)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A step of such a small network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, whatever it sends. A ring has 2046 hops,
-# so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. On H100 the switches add inside a node, and a double
-# tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This is still far more than the computing. More rows per rank help, and so do fewer
-# messages, or messages that are sent less often, which you will try in the challenge. docs/PREDICT.md explains how far you can trust such a prediction.
+# A step of such a small network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, however little it sends. A ring has 2046
+# hops, so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. With H100 GPUs, the switches add inside a node,
+# and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This is still far more than the computing. More rows per rank help, and so
+# do fewer or less frequent messages, which you will try in the challenge. docs/PREDICT.md explains how far you can trust such a prediction.
 # </details>
 #
 # ## Before you take 64 GPUs
@@ -302,10 +303,10 @@ settle("20-scale", computing)
 # |---|---|
 # | Every gradient is what a single process computes. | `manyhands clinic train.py --ranks 4` ends with exit code 0 |
 # | NCCL accepts what gloo accepts. | `manyhands rehearse train.py --ranks 4` |
-# | We know how long a step on 64 GPUs should take, and which part of it computes. | `manyhands predict train.py --to 8,64 --machine dgx-h100 --times-as-fast N` |
+# | We know how long a step on 64 GPUs should take, and what fraction of it is computation. | `manyhands predict train.py --to 8,64 --machine dgx-h100 --times-as-fast N` |
 # | One node needs as long as predicted, or we know why not. | `torchrun --standalone --nproc-per-node 8 train.py`, with a trace of one step |
 # | A resumed run is the same run. | stop after 10 of 20 steps, start again, and compare the losses with 20 steps in one go (unit 18, *Killed, twice*) |
-# | The loss of one process costs minutes. | `torchrun --max-restarts 3 ...`, then `kill -9` one worker (unit 18, *torchrun starts it again*) |
+# | Losing a process costs only minutes. | `torchrun --max-restarts 3 ...`, then `kill -9` one worker (unit 18, *torchrun starts it again*) |
 # | We know the bytes and the seconds of a checkpoint, and how often to save. | `du -sh` its folder, time one save (unit 18, *How often?*) |
 # | The output of every rank is kept, and its lines name the step. | `torchrun --log-dir logs --tee 3 ...` (unit 00) |
 # | The job saves before the queue's limit ends it. | `#SBATCH --time` and `--signal=B:USR1@300`, tried with a limit of 10 minutes (unit 18) |
@@ -328,8 +329,8 @@ settle("20-scale", computing)
 # * **The data stay with the judge.** An entry calls `model(batch)` to get a loss and a gradient, and pays for them. A rank has nothing else to learn from.
 # * **Each judging draws new seeds** for the data, the starts, and which rank is slow. All five runs must reach the target, and the median counts.
 #
-# There are four challenges: `slow_links`, `lame_rank` (one rank is always slow, and each quarter second it is a different rank), `does_not_fit` (a GPT under a
-# limit of memory) and `big_batch` (the fewest updates). The rules, the prizes and the day's plan are in docs/HACKATHON.md.
+# There are four challenges: `slow_links`, `lame_rank` (one rank is always slow, and it is a different rank every quarter of a second), `does_not_fit` (a GPT
+# within a memory limit) and `big_batch` (the fewest updates). The rules, the prizes and the day's plan are in docs/HACKATHON.md.
 #
 # ### Minute 0: begin
 
@@ -350,8 +351,8 @@ print(Path(home.name, "ours", "entry.py").read_text())
 #
 # ### Minute 3: try
 #
-# **Predict.** The baseline takes 150 steps. Each step computes a gradient, which takes 10 ms, and makes four all-reduces among four ranks. An all-reduce is 6
-# messages of a quarter of the tensor, one after the other. How many seconds does this take on the clock?
+# **Predict.** The baseline takes 150 steps. Each step computes a gradient, which takes 10 ms, and performs four all-reduces among four ranks. An all-reduce
+# consists of 6 messages, sent one after the other, each of a quarter of the tensor. How many seconds does this take on the clock?
 
 # %%
 predict("20-baseline",
@@ -368,7 +369,7 @@ def seconds(told):
 settle("20-baseline", lambda: seconds(told))
 
 # %% [markdown]
-# `try` uses public seeds, shows what your ranks print, and keeps no record. We use `--runs 1` to save time, since without it there are five runs, as in a
+# `try` uses public seeds, shows what your ranks print, and keeps no record. We use `--runs 1` to save time, since by default there are five runs, as in a
 # judging.
 #
 # <details><summary>What the rooms are, and what you see without them</summary>
@@ -376,8 +377,8 @@ settle("20-baseline", lambda: seconds(told))
 # An entry that someone else wrote may do anything. For this reason, the judge runs each rank in a separate room, with no network, no file that can be written,
 # and no other process (bubblewrap, on Linux, x86_64 or aarch64; use `apt-get install bubblewrap`, or ask the administrator of the machine to allow namespaces
 # for users; root is not needed). If a machine cannot make rooms, `try` says so and runs your own entry without them. The clock and the score are the same, but
-# there are no walls. `judge` refuses to run there, because its records count for others. The lab's checks do not use separate rooms either, because the
-# notebook is yours, and the grader has a room for all of it.
+# there are no walls. `judge` refuses to run there, because other people rely on its records. The lab's checks do not use separate rooms either, because the
+# notebook is your own, and the grader runs all of it in one room.
 # </details>
 #
 # ### Minute 6: what is it paid with?
@@ -439,19 +440,19 @@ settle("20-fused", lambda: min(
     ((0.25, "a quarter"), (0.6, "about 60 %"), (0.95, "more than 90 %")))[1])
 
 # %% [markdown]
-# Three quarters of the delays are gone, while the bytes are the same as before. The next thing to save is bytes, or whole messages. There are three ways, and
-# each has a price in accuracy that only a run can show:
+# Three quarters of the delays are gone, while the bytes are the same as before. Next, we can save bytes, or whole messages. There are three ways, each of which
+# has a price in accuracy that only a run can show:
 #
 # * You can send fewer bits, for example 16 instead of 32.
 # * You can send fewer numbers, namely the largest hundredth, and keep what was not sent for later (Stich et al. 2018).
-# * You can send fewer messages. Each rank then trains alone for some steps before the weights are averaged (local SGD, Stich 2019), and the way from one
-#   average to the next can itself be used as a gradient (DiLoCo, Douillard et al. 2023).
+# * You can send fewer messages. Each rank then trains alone for some steps before the weights are averaged (local SGD, Stich 2019), and the difference between
+#   one average and the next can itself be used as a gradient (DiLoCo, Douillard et al. 2023).
 #
 # ### Minute 15: judge and verify
 #
 # At an event, you `submit` your entry and the judge's machine does the rest. The same judge runs here. `judge` draws five seeds that are not known in advance,
 # and it writes a **record**, signed with the key of the person who judges. Because a record contains the seed of each run, anyone can judge again. `verify`
-# reports what the record contains, and whether it was changed.
+# reports what the record contains and whether it has been changed.
 
 # %% tags=["measured"]
 key = subprocess.run([sys.executable, "-m", "manyhands", "certificate", "--new-key",
@@ -462,7 +463,7 @@ judged = hack("judge", "ours", "--key", "judge.key")
 verified = hack("verify", "ours.record", "--public", "judge.key.pub")
 
 # %% [markdown]
-# All five runs reached 85 %, since otherwise there would be no score. What happens if a friend of the judge lowers the number a bit, by hand?
+# All five runs reached 85 %, since otherwise there would be no score. What happens if a friend of the judge lowers the number slightly, by hand?
 
 # %% tags=["measured"]
 record = Path(home.name, "ours.record")
@@ -485,7 +486,7 @@ if record.exists():  # not where this machine has no rooms
 
 # %% [markdown]
 # > **On GPUs.** The clinic runs a script on the devices where the script puts its tensors, so with GPUs it examines NCCL and counts the allocator's memory. Since the hackathon's clock is counted, a GPU changes no score, and the judge
-# > needs none. On real GPUs a message also costs kernels next to the computing (unit 19), which a counted clock does not include. You can therefore compare the numbers of two entries, but they are not the numbers of a cluster.
+# > needs none. On real GPUs, the kernels of a message also slow down the computation next to them (unit 19), which a counted clock does not include. You can therefore compare the numbers of two entries, but they are not the numbers of a cluster.
 
 # %% [markdown]
 # ## Summary
@@ -498,7 +499,7 @@ if record.exists():  # not where this machine has no rooms
 # * The judge counts gradients, messages, bytes and delays. What is counted can be priced before it runs.
 # * The way to a first entry is `init`, `try --runs 1`, a price, one step up, `try`, `judge` and `verify`.
 #
-# **Now the lab:** you mend a training script, price it, compress its messages, and write an entry of your own, with points for each rung.
+# **Now the lab:** you mend a training script, price it, compress its messages, and write your own entry, which earns points for each rung that it reaches.
 #
 # **References.** S. Stich, J.-B. Cordonnier, M. Jaggi 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599). S. Stich 2019,
 # *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo: Distributed

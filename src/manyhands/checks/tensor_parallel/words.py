@@ -257,7 +257,7 @@ HINTS = {  # {name: (where to look, which property the right code has)}
         "cut part at one place, and the output leaves it at one place. Which of your two functions belongs to each of them?",
     ),
     "15-reductions": (
-        "Write a helper that gives the axes on which some dimensions are. For forward, which axes did the operands have that the output no longer has? For backward, where does one rank use "
+        "Write a helper that returns the axes along which some dimensions are cut. For forward, which axes did the operands have that the output no longer has? For backward, where does one rank use "
         "the whole of an operand for a piece of the other one?",
         "Sums run over axes, so translate dimensions into axes first, and compare sets of axes. For the gradient of an operand, ask which axes cut only the other one of the two. A layout is "
         "impossible if two dimensions of the product share an axis, which you can see by comparing two counts. A dimension that is in no layout must not disturb either of them.",
