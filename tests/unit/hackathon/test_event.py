@@ -61,7 +61,7 @@ def test_an_entry_is_withdrawn_by_its_team_only_and_then_not_judged(tmp_path):
     number = there.submit("team 0", "slow_links", "")
     assert "no entry 1" in refusal(there.withdraw, "team 1", number) and "no entry 9" in refusal(there.withdraw, "team 0", 9)
     there.withdraw("team 0", number)
-    assert "withdrawn already" in refusal(there.withdraw, "team 0", number)
+    assert "already been withdrawn" in refusal(there.withdraw, "team 0", number)
     assert there.take() is None and there.waiting(number) is None
 
 

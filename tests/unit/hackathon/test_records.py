@@ -185,7 +185,7 @@ def test_a_record_says_where_its_seeds_come_from(hack, keys, tmp_path):
         assert code == 0 and said in answer
     assert hack("board", ".", "-o", "out")[0] == 0
     page = (tmp_path / "out" / "board.html").read_text()
-    assert page.count("(judged with the seeds of an earlier record)") == 1 and "again <small>(seeds of" in page
+    assert page.count("(judged with the seeds of an earlier record)") == 1 and "again <small>(judged with" in page
     assert [row["seeds of"] for row in csv.DictReader(io.StringIO((tmp_path / "out" / "board.csv").read_text()))].count("cd" * 32) == 1
 
 
