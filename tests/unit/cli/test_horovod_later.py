@@ -100,7 +100,8 @@ def test_the_course_opens_while_horovod_is_built_and_a_test_run_waits_for_it(new
 def test_a_killed_build_goes_on_at_the_next_start(new):
     lab(new)
     wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
-    [process] = [one for one in psutil.process_iter() if one.cmdline()[-2:] == [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]]
+    started = [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]
+    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[-2:] == started]
     for one in (*process.children(recursive=True), process):
         one.send_signal(signal.SIGKILL)
     wait(lambda: not machine.horovod_build(new))

@@ -117,8 +117,8 @@ def environment(ordinary):
 
 
 def read_only_places():
-    """The folders of the Python environment: its prefixes, the packages of a site that it shows (docs/SETUP.md) and this
-    package, without what lies beside it in a clone."""
+    """The folders of the Python environment: its prefixes, a site's packages that it shows (docs/SETUP.md), and this
+    package, without what is next to it in a clone."""
     package = Path(__file__).resolve().parents[2]
     wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parents[1], package}
     shown = {Path(place) for place in sys.path if Path(place).name in ("site-packages", "dist-packages")}
