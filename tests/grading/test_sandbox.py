@@ -81,3 +81,15 @@ def test_no_rights_over_the_machine(ask):
 def test_copy_of_the_submission_is_thrown_away(ask, tmp_path):
     assert ask("pathlib.Path('mine.txt').write_text('theirs'); answer = pathlib.Path('mine.txt').read_text()") == "theirs"
     assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+def test_the_packages_of_a_site_are_there_without_what_is_next_to_them(tmp_path, monkeypatch):
+    packages, secret, mine = tmp_path / "site/lib/site-packages", tmp_path / "site/lib/secret", tmp_path / "mine"
+    for folder in (packages, mine):
+        folder.mkdir(parents=True)
+    (packages / "of_the_site.py").touch()
+    secret.touch()
+    monkeypatch.syspath_prepend(str(packages))
+    with Kernel(mine, 5, sandboxed=True) as kernel:
+        ran = kernel.run(f"import os\nprint(os.path.exists({str(packages / 'of_the_site.py')!r}), os.path.exists({str(secret)!r}))")
+    assert not ran.error and "".join(output["text"] for output in ran.outputs).split() == ["True", "False"]
