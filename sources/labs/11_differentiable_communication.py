@@ -36,7 +36,7 @@ nccl = dist.get_backend() == "nccl"  # over gloo, messages take only tensors on 
 device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 
 # %% [markdown]
-# In exercises 1 to 3, you use plain `torch.distributed`. All ranks are counted **inside the group**, for which you need `group_src`, `group_dst` and
+# In exercises 1 to 3, you use plain `torch.distributed`. All ranks are numbered **inside the group**, for which you need `group_src`, `group_dst` and
 # `dist.get_rank(group)`. The checks use groups of 4, 3 and 2 ranks, and `float64`.
 #
 # ## 1. send and recv

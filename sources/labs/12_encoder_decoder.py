@@ -192,7 +192,7 @@ check.split(cluster, "encoder_step", "decoder_step")
 # %% [markdown]
 # ## 4. Training
 #
-# The same function runs on both ranks, where rank 0 of `c` has the encoder and rank 1 the decoder. An optimiser knows only the parameters that it was given,
+# The same function runs on both ranks. Rank 0 of `c` has the encoder, and rank 1 has the decoder. An optimiser knows only the parameters that it was given,
 # and these are the parameters on this rank.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*

@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Lab: 32 times the batch, the same epochs
 #
-# You repair and write what large batches need. Then you train with batches of 256 and come close to what batches of 8 reach in the same number of epochs. At
+# You repair some of the code that large batches need, and write the rest. Then you train with batches of 256 and come close to what batches of 8 reach in the same number of epochs. At
 # the end, you can
 #
 # * find out from the rates of a few steps what is wrong with a schedule.

@@ -358,8 +358,8 @@ show(faulty_life)
 
 # %% [markdown]
 # Write the correct training loop, and look at its evidence with `show(life)`. Leave the rest unchanged. Rank 0 alone writes into the folder, after every fifth
-# step and at no other time, and each rank calls `batch` once for each step. (Exercise 1 showed a safe way to write the file, which is left out here.) The check
-# trains in three lives on three ranks, and stops them at different steps.
+# step and at no other time, and each rank calls `batch` once for each step. (The safe way to write the file, from exercise 1, is left out here.) The check
+# trains in three lives on three ranks, and stops each life at a different step.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #

@@ -3,7 +3,7 @@
 #
 # You write the parts of a simulator and predict tables with it. At the end, you can
 #
-# * compute what an all-reduce costs by halving and doubling, and in two levels.
+# * compute the cost of an all-reduce by halving and doubling, and of an all-reduce in two levels.
 # * simulate a step of 100,000 ranks, each with its own clock, on a single vector.
 # * compute from measured times how slow the slowest of p ranks is.
 # * compute how long a step of a pipeline with unequal stages takes.

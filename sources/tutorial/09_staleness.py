@@ -339,7 +339,7 @@ settle("09-rest", lambda: ", ".join(
 # ## A real network
 #
 # Near its minimum, a loss is a sum of such parabolas, one for each direction, and the direction with the largest curvature grows first. We now replay the
-# track's network with gradients that are `delay` updates old, at its usual rate of 0.5 and at a fifth of it.
+# training of the track's network with gradients that are `delay` updates old, at its usual rate of 0.5 and at a fifth of it.
 
 # %%
 # %%px --ranks 0
@@ -458,7 +458,7 @@ for delay in (0, 1, 4, 8):
 #
 # The formula assumes a *constant* delay, whereas real delays change.
 #
-# **Predict.** The rate is 3 % below the bound of delay 8, and no gradient is ever older than 8 updates. Can the weight grow?
+# **Predict.** The rate is 3 % below the bound for delay 8, and no gradient is ever older than 8 updates. Can the weight grow?
 
 # %%
 predict("09-swing",
@@ -685,9 +685,9 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
 #
 # ## Old samples: asynchronous reinforcement learning
 #
-# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are some updates old and do not wait
-# for newer ones, while other machines train on these answers (for example AReaL, Fu et al. 2025). Here, the *sample* is old, not the gradient. The gradient
-# of the expected reward needs answers of the newest policy $\pi$. A sample that was drawn with $\pi_{\text{old}}$ is corrected by its **importance weight**
+# Reinforcement learning of language models lives with staleness today. Some machines generate answers with weights that are a few updates old and do not wait
+# for newer ones, while other machines train on these answers (for example, AReaL, Fu et al. 2025). Here, the *sample* is old, not the gradient. The gradient
+# of the expected reward needs answers from the newest policy $\pi$. A sample that was drawn with $\pi_{\text{old}}$ is corrected by its **importance weight**
 # $\pi / \pi_{\text{old}}$.
 #
 # Take a policy that chooses one of three answers. Since there are so few, we can compute expectations exactly instead of drawing samples.

@@ -401,8 +401,7 @@ for name, (call, n) in calls.items():
               f"added in one place: {B.sum(1).max()}")
 
 # %% [markdown]
-# The last column is the largest number of ones in a row of the transpose, which is the number of gradients that meet in one place. As a result, we get the
-# following table.
+# The last column is the largest number of ones in any row of the transpose, which is the number of gradients that meet in one place. This gives the following table.
 #
 # | forward | backward | does it add? |
 # |---|---|---|

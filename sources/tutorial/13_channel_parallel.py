@@ -602,7 +602,7 @@ settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 #
 # ## Train with it
 #
-# We train a small network on handwritten digits, whose first convolution is split by output channel and the second by input channel. All ranks draw their
+# On handwritten digits, we train a small network whose first convolution is split by output channel and whose second is split by input channel. All ranks draw their
 # initial values from the same seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. For comparison, every rank also trains the
 # network with whole layers. (Each `ParallelConv2d` takes and returns all channels, so there is still a join between these two. In the lab, you train a pair
 # without it.)

@@ -856,7 +856,7 @@ settle("16-gpt-sends", sends_most)
 # <details><summary>Why?</summary>
 #
 # DDP sends $1.5 \psi$. FSDP2 sends 2.25 times the size of its blocks and 1.5 times the size of the rest. Tensor parallelism performs four all-reduces of 0.26
-# MB in each of four blocks, and each of them sends 1.5 times its size. Because the network has few weights and a step has many characters, activations weigh
+# MB in each of four blocks, and each all-reduce sends 1.5 times its size. Because the network has few weights and a step has many characters, activations weigh
 # more here. A middle stage of the pipeline sends activations forward and their gradients back, while each of the two stages at the ends sends in only one
 # direction. ZeRO-1 here is `ZeroRedundancyOptimizer`, which distributes whole parameters, so the ranks send different amounts.
 # </details>
