@@ -60,7 +60,7 @@ evidence_of_rate(faulty_rate)
 #   `"square root"`.
 # * **Warm-up.** In the first `warm_up` epochs (which may be a fraction, or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
 #   rate at epoch `warm_up`.
-# * **Drops.** At each epoch in `drops`, the rate is divided by `drop_by` once more. All drops come after the warm-up.
+# * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. All drops come after the warm-up.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #

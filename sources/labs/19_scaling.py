@@ -134,7 +134,7 @@ check.step(step_s)
 # ## 4. The slowest rank, and efficiency
 #
 # `times_s` are the measured step times of one rank. Each of p ranks draws its own time from them, with replacement, and all ranks wait for the slowest. How
-# long do they wait on average? Compute the exact mean, without drawing random numbers.
+# long does the slowest rank take on average? Compute the exact mean, without drawing random numbers.
 #
 # Then compute the efficiency of many ranks compared with a base of few ranks. It is the number of images per second and rank on the many ranks, divided by the
 # number of images per second and rank on the base. Both arguments are pairs (ranks, images_per_s).

@@ -668,7 +668,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. Its script prints a line `host:slots` for each
 # host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last commit. `commit` also
 # looks for new hosts, so nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. In Horovod 0.28.1, if it finds a new host,
-# plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the whole state, because you have to handle
+# plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the whole state, so you have to handle
 # the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with
 # `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
 # count"). This notebook does not run it.

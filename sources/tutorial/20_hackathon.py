@@ -128,8 +128,8 @@ settle("20-again", lambda: "nothing" if not second.mistakes else "one new mistak
 # A sampler has to be given the number of each epoch, because otherwise it uses the same order in every epoch. Since mending one mistake may bring a new one,
 # run the clinic after *each* change, and stop when it finds nothing.
 #
-# The clinic also found some waste. Each step sends a second message, for a loss that is printed only once per epoch. Instead, a rank can add up its own losses,
-# so that a single message is enough to compute the mean.
+# The clinic also counted two collectives in a step. The second one is a waste, because it sends a loss that is printed only once per epoch. Instead, a rank can
+# add up its own losses, so that a single message is enough to compute the mean.
 
 # %%
 text = mend(text, "        total = torch.zeros(1)\n",
@@ -262,7 +262,7 @@ settle("20-trace", moment)
 # step computes and sends, and simulates the rest (unit 19). Since the runs use a core of this machine instead of a GPU, we *assume* here that a GPU is 400
 # times as fast.
 #
-# **Predict.** We run this small network on 1024 H100 GPUs, with 16 rows per rank. What fraction of a step is spent on computing?
+# **Predict.** Suppose that this small network is trained on 1024 H100 GPUs, with 16 rows per rank. What fraction of a step is spent on computing?
 
 # %%
 predict("20-scale",
