@@ -152,7 +152,7 @@ settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 #
 # * `DATA` splits each batch into one piece for each replica. A worker reads all of the data and keeps its own pieces.
 # * `FILE` lets worker i of n read the files i, i + n, i + 2n, ... and nothing else.
-# * `OFF` splits nothing, so that every worker gets all batches.
+# * `OFF` shards nothing, so that every worker gets all samples.
 # * `AUTO`, the default, means `FILE` if the data is read from files, and `DATA` otherwise.
 #
 # We take twelve samples, in memory and in four files of 5, 2, 3 and 2 samples, with a global batch of 4.
@@ -548,9 +548,9 @@ print(f"a step on two workers: "
 # **Use it** when a model fits on one device, training on one machine takes too long, and you are familiar with TensorFlow. The code is the same as for
 # `MirroredStrategy`, and only `TF_CONFIG` is new.
 #
-# **Do not use it** when one machine is enough, because `MirroredStrategy` needs no network. It does not suit machines that come and go (unit 18) or differ in
-# speed, since the slowest one sets the pace (units 08 and 09), nor models that do not fit on one device (units 12 to 16). For new work in PyTorch, use DDP
-# instead (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
+# **Do not use it** when one machine is enough, because `MirroredStrategy` needs no network. Do not use it for machines that come and go (unit 18) or differ
+# in speed, since the slowest one sets the pace (units 08 and 09), or for models that do not fit on one device (units 12 to 16). For new work in PyTorch, use
+# DDP instead (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024).
 #
 # **The three most common mistakes.** The first is a `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds. At best, one worker

@@ -425,7 +425,7 @@ if rank in (2, 5):
 # | a lost worker | all wait for it, unless the server counts without it | the others continue |
 
 # %% [markdown]
-# > **On GPUs.** NCCL has no receive from any rank (`NotImplementedError`) and no tags, and a `send` that has returned is only enqueued. Therefore, a server
+# > **On GPUs.** NCCL has no receive without `src` (`NotImplementedError`) and no tags, and a `send` that has returned is only enqueued. Therefore, a server
 # > that takes pushes as they arrive needs gloo, MPI or TCP, and CPU memory. The gradients first go from the GPU to the host (`.cpu()` here, which waits for the
 # > GPU, whereas BytePS copies and sends in a pipeline). If all workers wait for each other anyway, use the all-reduce between GPUs instead, which moves no
 # > bytes through the host where the network can reach them.
@@ -562,7 +562,7 @@ except ValueError as error:
 #
 # Four older statements, in our words, have aged as follows:
 #
-# * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients, because it gives work to the others.
+# * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients but gives work to the others.
 # * *"All nodes run the same script, which branches by its role."* This is still true, but only one branch contains a program.
 # * *"Synchronous updates train well, asynchronous ones do not mind lost or slow workers."* This is still true. Today, however, data-parallel training is nearly
 #   always synchronous, by all-reduce.

@@ -679,7 +679,7 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about the same objective as with 120, because eight steps are few and the ranks' data are alike. (There are six batches and
+# With 15 all-reduces, both reach about the objective of 120 all-reduces, because eight steps are few and the ranks' data are alike. (There are six batches and
 # four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's
 # paper uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
 #
@@ -717,7 +717,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # samples is bounded, as above.
 
 # %% [markdown]
-# > **On GPUs.** NCCL refuses to receive from any rank, and its collectives wait for all members. Therefore, a server that takes the first gradient, bounded
+# > **On GPUs.** NCCL refuses a receive without `src`, and its collectives wait for all members. Therefore, a server that takes the first gradient, bounded
 # > staleness and backup workers need messages over gloo, MPI or TCP, from the memory of the CPU. A timer around a gradient must wait for the GPU, because
 # > otherwise it measures only the launch. Here `.cpu()` waits, and in general you call `torch.cuda.synchronize()`.
 

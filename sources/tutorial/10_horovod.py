@@ -88,7 +88,7 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 # %% [markdown]
 # ## PyTorch: four edits
 #
-# As in all units up to this one, a small network is trained on handwritten digits for 60 steps of 250 rows, in `float64`. As in most real programs, the ranks
+# As in most units up to this one, a small network is trained on handwritten digits for 60 steps of 250 rows, in `float64`. As in most real programs, the ranks
 # start differently. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random ones.
 
 # %% tags=["setup"]

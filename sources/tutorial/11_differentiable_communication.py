@@ -77,7 +77,7 @@ show("A: a broadcast from rank 1", A)
 #
 # $$ \bar x_j = \sum_i \frac{\partial y_i}{\partial x_j} \bar y_i = \sum_i A_{ij} \, \bar y_i, \qquad \text{that is} \quad \bar x = A^{\mathsf T} \bar y . $$
 #
-# **Backward is the transpose**, which is also called the *adjoint*. It is the matrix of a different communication call, in which all arrows are reversed.
+# **Backward is the transpose**, which is also called the *adjoint*. It is again the matrix of a communication call, in which all arrows are reversed.
 #
 # **Predict.** Which call has the matrix $A^{\mathsf T}$? What does each rank receive in that call?
 
