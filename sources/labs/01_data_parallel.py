@@ -179,7 +179,7 @@ check.step(cluster, "train_step")
 # %% [markdown]
 # ## All together
 #
-# Units 01 to 10 share one task, a network on handwritten digits that trains for 60 steps with batches of 250 rows. Your step trains it on four ranks, and the
+# One task spans units 01 to 10: a network on handwritten digits that trains for 60 steps with batches of 250 rows. Your step trains it on four ranks, and the
 # reference is a single process without PyTorch. This part is not graded, but it works only if your pieces do.
 
 # %%

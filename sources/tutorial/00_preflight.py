@@ -40,8 +40,8 @@ cluster  # draws the cluster, with the devices of your machine
 # So far, every cell was run by **this kernel**, which is the one Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks**
 # at the same time, and this kernel shows what they print, in the order of the ranks.
 #
-# The package underneath is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. Our
-# `%%px` is built on ipyparallel's, and adds output in the order of the ranks, `--setup`, and the watch that you will meet below.
+# The package underneath is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. It has
+# a `%%px`, too, but the one here is the course's own, with output in the order of the ranks, `--setup`, and the watch that you will meet below.
 #
 # Each rank finds its place in environment variables, just as it would under PyTorch's launcher `torchrun`.
 

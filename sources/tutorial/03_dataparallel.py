@@ -499,7 +499,7 @@ else:
 # %% [markdown]
 # ## When, when not, and the three most common mistakes
 #
-# **Use it** for a quick look on a machine with a few GPUs, in a notebook, or for a model of large operations. It is one line and needs no launcher
+# **Use it** for a quick look on a machine with a few GPUs, in a notebook, with a model of large operations. It is one line and needs no launcher
 # and no ranks. **What it costs** in every step is a copy of all weights to each device, copies of all inputs and outputs, the Python code once for each
 # replica, and the memory of device 0.
 #

@@ -682,12 +682,12 @@ settle("05-buckets", best)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. With one bucket, both algorithms take nearly the same time (282 and 287
-# ms), because nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree
-# alone, small buckets look terrible, although our tree needs nearly half of those 476 ms for the bytes, because it sends the whole tensor in each round. With
-# halving, 10 MiB is best, and 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different
-# ranks and links, a different size is best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these
-# bytes, whatever the size of the buckets. Together with the time before the first bucket is ready, 50 ms are therefore not hidden.
+# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. One bucket takes long with either library (287 or 282 ms), because
+# nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree alone, small buckets
+# look terrible, but nearly half of those 476 ms are spent on the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB is best, and
+# 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different
+# size is best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the
+# buckets. Together with the latencies and the time before the first bucket is ready, 50 ms are therefore not hidden.
 # </details>
 #
 # ## Compute against bytes

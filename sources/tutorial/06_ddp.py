@@ -861,7 +861,7 @@ print(done.stdout or done.stderr, end="")
 #
 # The second command also accepts `--nnodes 2:4 --max-restarts 3`. Nodes may then be lost and join again, except the host of the endpoint. That host holds the
 # rendezvous, so the job ends with it (unit 18). After each change, all ranks start again from the last checkpoint. (By default there are no restarts, and a job
-# ends when its first rank fails.)
+# ends as soon as one rank fails.)
 # </details>
 #
 # On Slurm, `srun` runs torchrun on each node, as in [scripts/06_train.sbatch](scripts/06_train.sbatch), and you complete a similar file in the lab. Here, both
