@@ -74,7 +74,7 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 # %% [markdown]
 # ## The task of this track
 #
-# Units 01 to 10 train the same small network on the same handwritten digits, each with a different system. They take 60 steps, each with a batch of 250 rows,
+# Most of units 01 to 10 train the same small network on handwritten digits, each with a different system. They take 60 steps, each with a batch of 250 rows,
 # in `float64` throughout, and always from the same start. The network and the training schedule are defined in `manyhands.track`. The objective contains the
 # **mean** of the losses, as is usual today:
 #

@@ -225,7 +225,7 @@ for name, outputs in (("one process", module(x)),
 #
 # ## The task of the track
 #
-# Units 01 to 10 train the same small network with different systems. Can you tell from the loop that four replicas are at work?
+# Most of units 01 to 10 train the same small network with different systems. Can you tell from the loop that four replicas are at work?
 
 # %%
 from manyhands import track
