@@ -307,7 +307,8 @@ check.moved(cluster, "moved_bytes", "largest_side")
 # ## All together
 #
 # Your functions train a small network on handwritten digits, next to the same network with whole layers, as a single process would train it. This part is not
-# graded, and it works when your functions do. The numbers at the end count this rank's weights and biases, with the second layer's whole bias.
+# graded, and it works when your functions do. The number before "of" at the end counts this rank's weights and biases, with the second layer's
+# whole bias.
 
 # %%
 # %%px

@@ -38,8 +38,8 @@ if not dist.is_initialized():  # so that this cell can run twice
 # ## 1. The bubble
 #
 # There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. For what fraction **of the whole step** does
-# a rank wait? With `chunks` stages on each rank, each stage is a smaller part of the network by this factor, so the first micro-batch passes the first S stages
-# sooner by the same factor (interleaved 1F1B, whose M is a multiple of S).
+# a rank wait? With `chunks` stages on each rank, each stage takes only 1 / `chunks` of the time, so the first micro-batch passes the first S stages in
+# 1 / `chunks` of the time, too (interleaved 1F1B, whose M is a multiple of S).
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -206,8 +206,8 @@ check.cut(cut)
 #   gloo, a second `wait()` never returns). (The ranks use gloo and CPU tensors, even on a machine with GPUs, because with NCCL two neighbours that send to each
 #   other can hang even with `isend`; see *On GPUs* in the tutorial.)
 # * Release what the backward pass no longer needs. With 1F1B, rank r holds the inputs and outputs of at most S - r micro-batches, and no copies of any others.
-#   The check counts the bytes that are alive, except for tensors that you have passed to `isend`. For this reason, send `y.detach()`, because y itself would
-#   hold on to its whole graph.
+#   The check counts the bytes that are alive, except for tensors that you have passed to `isend`. Send `y.detach()`, because y itself would hold on to
+#   its whole graph.
 # * `inputs` and `targets` belong to the caller, who uses them again in the next step. Therefore, their numbers must not change, and they must not require a
 #   gradient.
 #

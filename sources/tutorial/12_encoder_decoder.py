@@ -5,7 +5,7 @@
 #
 # * explain what must cross the cut in a step, in each direction, and compute its size in bytes, with and without attention.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links.
-# * show that the split model trains exactly as a single process trains it, step by step.
+# * show that the split model trains as a single process does, step by step.
 # * explain which rank waits for which, and why the cut saves memory, for weights and for activations, but no time.
 # * run several such pairs side by side, on shares of different sizes, with the gradients of the whole batch.
 #
@@ -355,9 +355,9 @@ if world.rank == 0:
 # the log, `send.backward` is the gradient for which rank 0's `send` waits in its backward. Rank 1's `recv` sends it in its own backward.
 
 # %% [markdown]
-# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must be sent in the same order
+# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must go in the same order
 # > on both sides, and the receiver must know their shapes. `manyhands.functions` first sends a header over gloo, with tag and shape. If you use several groups,
-# > like `pair` and `copies` below, call them in the same order on all ranks. A clock shows only the launch of the kernels, unless you call
+# > like `pair` and `copies` below, use them in the same order on all ranks. A clock shows only the launch of the kernels, unless you call
 # > `torch.cuda.synchronize()` before you read it.
 
 # %% [markdown]
@@ -645,7 +645,7 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
 #
-# The other two ranks are a second pair, and each pair takes a share of the batch, of 40 or 24 strings. Every rank now has two communicators. Its state travels
+# The other two ranks are a second pair, and each pair takes a share of the batch, of 40 or 24 strings. Every rank now has two communicators. The state travels
 # through `pair`, while `copies` contains the ranks that hold the same module and must keep it equal.
 
 # %% tags=["setup"]

@@ -62,8 +62,8 @@ for name, blocks in (("two layers each", even), ("by cost", cut(costs, 4))):
           f"a step of 8 micro-batches {finish_s(spans):.0f} ms")
 
 # %% [markdown]
-# From here on, all stages cost the same, because each one has two of these eight layers. Every rank also has the whole network, so that we can compare the
-# gradients.
+# From here on, all stages cost the same, because each one has two of the eight equal layers below. Every rank also has the whole network, so that we can
+# compare the gradients.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -261,7 +261,7 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
 
 # %% [markdown]
 # > **On GPUs.** NCCL has no tags, so the i-th send to a rank matches its i-th receive. Two neighbours that send to each other can hang even with `isend`. For this reason, Megatron-LM and
-# > `torch.distributed.pipelining` start a send and a receive together, with `dist.batch_isend_irecv`. Messages run on separate streams next to the computation,
+# > `torch.distributed.pipelining` start a send and a receive together, with `dist.batch_isend_irecv`. Messages run on separate streams alongside the computation,
 # > so a clock in Python measures only launches unless you call `torch.cuda.synchronize()`. Stages are usually placed on different nodes, because little data crosses a border (Narayanan et al. 2021).
 
 # %% [markdown]
@@ -619,7 +619,7 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
 # %% [markdown]
 # We read these orders, let the simulator play them, and draw them. Where a rank has two stages, each of them is half as long. (In torch 2.15 the order that
 # Schedule1F1B *prints* for the last rank counts its forward passes from 1. It runs the right one, so we use our own order.) The simulation hides no messages,
-# so it cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch next to the backward pass of another, so that each hides the
+# so it cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch alongside the backward pass of another, so that each hides the
 # messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%

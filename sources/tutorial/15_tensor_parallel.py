@@ -265,7 +265,7 @@ settle("15-block", lambda: sum(
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
-# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU runs the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and a large one in bfloat16.
+# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU starts the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and a large one in bfloat16.
 # > Two things below work differently in PyTorch on CPUs, since DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
 
 # %% [markdown]
@@ -330,8 +330,8 @@ settle("15-places", in_part)
 #
 # PyTorch has both functions with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and
 # `reduce_scatter_tensor_autograd`). gloo builds its reduce-scatter from a whole all-reduce and sends more, whereas NCCL does not. Our version keeps what it has
-# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers again. If a block is recomputed in backward, the two all-reduces
-# of its forward pass are repeated, so there are six instead of four.
+# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers again. If a block is recomputed in backward, the all-reduces of
+# its forward pass are repeated, so there are up to six instead of four.
 # </details>
 
 # %% [markdown]
@@ -581,7 +581,7 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # <details><summary>Why?</summary>
 #
 # Each of q, k and v takes the whole input separately, so f is called three times, and each call sums in backward. By hand, one f came before all three. The
-# repaired plan turns the norm's output into a DTensor once, so that the three gradients are added while they are `Partial`, and then summed once. A right
+# plan `mended` turns the norm's output into a DTensor once, so that the three gradients are added while they are `Partial`, and then summed once. A right
 # result tells you nothing about the bill.
 # </details>
 #
@@ -921,8 +921,8 @@ for balanced in (0, 0.3):
 # <details><summary>What is the balance?</summary>
 #
 # For each expert, multiply the fraction of tokens that chose it by the mean probability that it was given. The balance is the sum of these products, times the
-# number of experts. It is 1 when all experts are chosen equally often. A fraction has no gradient, but a probability has one, so the balance mostly reduces the
-# probability of the expert with the largest fraction.
+# number of experts. It is 1 when all experts are chosen equally often. A fraction has no gradient, but a probability has one, so the balance reduces the
+# probability of the expert with the largest fraction most.
 # </details>
 #
 # ## When, and what it costs
