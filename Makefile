@@ -27,7 +27,7 @@ lab: python3        ## open the course in JupyterLab
 	$(RUN) --horovod-later manyhands lab $(ARGS)
 
 doctor: python3     ## what this machine can do
-	$(RUN) manyhands doctor $(ARGS)
+	$(RUN) --horovod-later manyhands doctor $(ARGS)
 
 setup: python3      ## make or mend the environment, nothing else
 	@$(BOOTSTRAP) setup

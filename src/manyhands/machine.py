@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -75,13 +75,16 @@ def horovod_progress(root):
 
 
 def tell_horovod_build(root, detail):
-    """Write how far Horovod's build is, in one rename; an empty text removes the file."""
+    """Write how far Horovod's build is, in one rename; an empty text removes the file. What cannot be written does not
+    end a build."""
     path = horovod_progress(root)
-    if not detail:
-        path.unlink(missing_ok=True)
-    elif not path.exists() or path.read_text() != detail:
-        path.with_suffix(".new").write_text(detail)
-        os.replace(path.with_suffix(".new"), path)
+    with suppress(OSError):
+        if not detail:
+            path.unlink(missing_ok=True)
+        elif not path.exists() or path.read_text() != detail:
+            new = path.with_suffix(f".{os.getpid()}")
+            new.write_text(detail)
+            os.replace(new, path)
 
 
 @contextmanager
@@ -105,13 +108,16 @@ def horovod_lock(root, patience_s=0.0):
 
 
 def horovod_build(root):
-    """How far the build of Horovod in the background is, in words; "" if none runs."""
-    if not (Path(root) / ".manyhands" / "horovod.lock").exists():
+    """How far the build of Horovod in the background is, in words; "" if none runs. It needs to write nothing."""
+    try:
+        with open(Path(root) / ".manyhands" / "horovod.lock") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return ""
-    with horovod_lock(root) as free:
-        if free:
-            return ""
+    except BlockingIOError:
+        pass
+    except OSError:
+        return ""  # there was no build here, or the file system has no locks
     try:
         return horovod_progress(root).read_text()
     except OSError:
-        return "beginning"
+        return "in progress"

@@ -175,22 +175,26 @@ def install_packages(plan, steps):
 
 
 def build_later(plan):
-    """Start Horovod's build in a process of its own, if it needs to be built and can be; returns whether it runs."""
+    """Start Horovod's build in the background, if it needs to be built and can be; returns whether it runs.
+
+    A shell that ends at once stands between: the build does not belong to JupyterLab, which ends all its children.
+    """
     if plan.horovod_cached() or horovod_wheel.missing_tools(plan.python):
         return False
     if not machine.horovod_build(plan.root):  # else it runs already
-        subprocess.Popen([sys.executable, str(Path(__file__).resolve()), "horovod"], stdin=subprocess.DEVNULL,
-                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                         preexec_fn=lambda: os.nice(19), env=plan.environ)
+        subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", sys.executable, str(Path(__file__).resolve()), "horovod"],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
     return True
 
 
 def build_horovod(root=ROOT):
     """What `build_later` starts: build Horovod without stopping another set-up, and install it as step 5 does."""
-    plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
     with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
         if not mine:
             return
+        machine.tell_horovod_build(root, "")  # a build that was killed has left how far it was
+        plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
         steps.begin("Horovod " + horovod_wheel.VERSION)
         try:
             wheel_of(plan, steps)
@@ -200,6 +204,7 @@ def build_horovod(root=ROOT):
         steps.number = 0
         with one_at_a_time(root / ".manyhands" / "setup.lock"):
             now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
+            now.stamp["horovod_lacks"] = []  # this build had its tools
             if failed:
                 horovod_failed(now, steps, failed)
             else:

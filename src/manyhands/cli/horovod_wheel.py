@@ -16,7 +16,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -157,19 +157,20 @@ def build_environment(bin_folder, environ=os.environ):
 @contextmanager
 def locked(path, waiting):
     """One build at a time on this machine: a second set-up calls `waiting()` each second,
-    and then finds the wheel in the cache."""
+    and then finds the wheel in the cache. False on a file system without locks, where two builds may run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
-        while True:
+        alone = None
+        while alone is None:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                alone = True
             except BlockingIOError:
                 waiting()
                 time.sleep(1)
             except OSError:
-                break  # a file system without locks: two builds may run, the rename below keeps each whole
-        yield
+                alone = False
+        yield alone
 
 
 def build_detail(line):
@@ -182,9 +183,11 @@ def build_detail(line):
 
 
 def tell(path, detail):
-    """Write how far a build is, in one rename."""
-    path.with_suffix(".new").write_text(detail)
-    os.replace(path.with_suffix(".new"), path)
+    """Write how far a build is, in one rename; what cannot be written does not end a build."""
+    new = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        new.write_text(detail)
+        os.replace(new, path)
 
 
 def told(path):
@@ -210,10 +213,10 @@ def get_wheel(python, call, cache=None, waiting=lambda detail: None):
     if cached_wheel(folder):
         return cached_wheel(folder)
     progress = folder.with_suffix(".progress")
-    with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))):
+    with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))) as alone:
         if not cached_wheel(folder):
             progress.unlink(missing_ok=True)
-            build(python, folder, partial(_call, call, progress))
+            build(python, folder, partial(_call, call, progress), alone)
             progress.unlink(missing_ok=True)
     return cached_wheel(folder)
 
@@ -228,14 +231,18 @@ def _call(call, progress, command, env, cwd):
     call(command, env, cwd, watch)
 
 
-def build(python, folder, call):
+def build(python, folder, call, alone=True):
     """Build in a folder of the cache; the finished wheel enters the cache in one rename.
 
-    A build that was killed goes on with what is compiled already. If that fails, all is built again.
+    A build that was killed goes on with what is compiled already. If that fails, all is built again. If another build
+    may run (not `alone`), the folder is this process's own.
     """
     # compiled files know the environment by its path
-    work = folder.with_name(f"{folder.name}-{hashlib.sha256(str(python).encode()).hexdigest()[:8]}.build")
+    ours = hashlib.sha256(str(python).encode()).hexdigest()[:8] if alone else f"{os.uname().nodename}-{os.getpid()}"
+    work = folder.with_name(f"{folder.name}-{ours}.build")
     goes_on = work.is_dir()
+    for linked in work.glob("build/**/*.so"):
+        linked.unlink()  # it may be half written, and make would take it for finished
     try:
         _build(python, folder, call, work)
     except Exception:
@@ -243,13 +250,13 @@ def build(python, folder, call):
             raise
         shutil.rmtree(work)
         _build(python, folder, call, work)
-    for one in folder.parent.glob(f"{folder.name}-*.build"):
+    for one in folder.parent.glob(f"{folder.name}-*.build") if alone else [work]:
         shutil.rmtree(one, ignore_errors=True)
 
 
 def _build(python, folder, call, work):
     env, pip = build_environment(Path(python).parent), [str(python), "-m", "pip"]
-    aside = f".unfinished-{folder.name}-"
+    aside = f".unfinished-{work.name}-"
     for killed in folder.parent.glob(f"{aside}*"):
         shutil.rmtree(killed, ignore_errors=True)
     if not work.is_dir():

@@ -28,8 +28,8 @@ class NewKernel(Exception):
 
 
 def register():
-    """In a new kernel, `%%px` and unknown names say what to do, until a cell has imported the course."""
-    shell, ours = get_ipython(), _modules()
+    """In a new kernel, `%%px` and unknown names say what to do, until a cell has run."""
+    shell, ours, ran = get_ipython(), _modules(), []
 
     def px(line, cell=None):
         """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is imported."""
@@ -37,7 +37,7 @@ def register():
         raise NewKernel("%%px needs a cluster.")
 
     def unknown(shell, kind, error, traceback, tb_offset=None):
-        if _modules() > ours or not getattr(error, "name", None):
+        if ran or _modules() > ours or not getattr(error, "name", None):
             shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
             return
         _show(f"The cells above have not run in this kernel yet, so {error.name} is not defined.")
@@ -45,6 +45,7 @@ def register():
 
     shell.register_magic_function(px, "line_cell", "px")
     shell.set_custom_exc((NameError,), unknown)
+    shell.events.register("post_run_cell", lambda result: ran.append(True) if result.success else None)
 
 
 def _modules():

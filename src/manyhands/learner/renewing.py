@@ -10,7 +10,7 @@ from pathlib import Path
 
 from manyhands.checks import progress
 from manyhands.learner import start_page
-from manyhands.machine import horovod_progress
+from manyhands.machine import horovod_build
 
 EVERY_S = 0.5
 
@@ -23,8 +23,8 @@ class Renewal:
         self.seen = self._changed()
 
     def _changed(self):
-        paths = progress.path_in(self.root / "work"), start_page.due_file_here(), horovod_progress(self.root)
-        return [_written(path) for path in paths if path]
+        paths = progress.path_in(self.root / "work"), start_page.due_file_here()
+        return [*(_written(path) for path in paths if path), horovod_build(self.root)]
 
     def look(self):
         """True if the page was written; one that cannot be written is left as it is."""

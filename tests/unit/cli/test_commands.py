@@ -35,7 +35,7 @@ def dry_run(*words):
     (["adopt", "NB=notebooks/06_ddp.ipynb"], "run manyhands adopt notebooks/06_ddp.ipynb"),
     (["bench"], "run benchmarks"),
     (["test-gpu"], "run pytest -m gpu"),
-    (["doctor"], "run manyhands doctor"),
+    (["doctor"], "run --horovod-later manyhands doctor"),
 ])
 def test_targets(words, ends):
     (line,) = dry_run(*words)

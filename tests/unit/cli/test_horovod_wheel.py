@@ -1,5 +1,6 @@
 """The Horovod wheel: the edits of its sources, the cache, two builds at once. Nothing is compiled here."""
 
+import errno
 import io
 import json
 import multiprocessing
@@ -93,10 +94,13 @@ def test_what_a_killed_build_has_compiled_is_used_and_if_that_fails_all_is_built
         if command[3] == "download":
             return pretend(tmp_path / "log")(command, env, cwd, watch)
         (Path(command[-1]) / "compiled.o").write_text("half of it")
+        (Path(command[-1]) / "build/lib").mkdir(parents=True)
+        (Path(command[-1]) / "build/lib/mpi_lib_v2.so").write_text("half of it, and newer than what it is linked from")
         raise KeyboardInterrupt
 
     def goes_on(command, env, cwd, watch):
         if command[3] == "wheel" and (Path(command[-1]) / "compiled.o").exists():
+            assert not list(Path(command[-1]).glob("**/*.so"))
             with open(tmp_path / "log", "a") as lines:
                 lines.write("went on\n")
             if broken:
@@ -111,6 +115,17 @@ def test_what_a_killed_build_has_compiled_is_used_and_if_that_fails_all_is_built
         assert horovod_wheel.get_wheel(sys.executable, goes_on, cache).exists()
         assert [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()] == calls
         assert [path.suffix for path in cache.iterdir() if path.is_dir()] == [""], "nothing is left but the wheel's folder"
+
+
+def test_without_locks_a_build_has_a_folder_of_its_own(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(horovod_wheel.fcntl, "flock", no_locks)
+    others = tmp_path / "cache" / f"{horovod_wheel.wheel_key(VERSIONS)}-node1-77.build"
+    others.mkdir(parents=True)
+    assert horovod_wheel.get_wheel(sys.executable, pretend(tmp_path / "log"), tmp_path / "cache").exists()
+    assert others.is_dir() and [path.name for path in (tmp_path / "cache").glob("*.build")] == [others.name]
 
 
 def test_an_edit_that_no_longer_fits_is_an_error(tmp_path):

@@ -50,9 +50,9 @@ def test_an_error_of_the_learners_code_is_shown_as_ever(run):
     assert texts == [] and "ZeroDivisionError" in error and "Traceback" in error
 
 
-def test_a_misspelt_name_is_pythons_own_error_once_the_course_is_imported(run):
-    assert run("from manyhands.checks import data_parallel as check") == ([], [], "")
-    texts, _, error = run("chekc.average")
+def test_a_misspelt_name_is_pythons_own_error_once_a_cell_has_run(run):
+    assert run("steps = 3") == ([], [], "")
+    texts, _, error = run("stesp + 1")
     assert texts == [] and "NameError" in error and "Traceback" in error
 
 

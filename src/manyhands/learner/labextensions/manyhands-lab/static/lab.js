@@ -68,9 +68,12 @@
   }
 
   async function runAbove(app, event) {  // the click has made its cell the active one
-    if (!event.target.closest?.(`button.${RUN_ABOVE}`)) return;
-    await app.commands.execute("notebook:run-all-above");
-    await app.commands.execute("notebook:run-cell");
+    if (!event.target.closest?.(`.jp-OutputArea-output button.${RUN_ABOVE}`)) return;
+    const notebook = app.shell.currentWidget?.content, cell = notebook?.activeCell;
+    if (!cell?.model.trusted || !cell.node.contains(event.target)) return;  // a notebook of somebody else may show such a button
+    const ran = await app.commands.execute("notebook:run-all-above");
+    const stayed = app.shell.currentWidget?.content === notebook && notebook.activeCell === cell;
+    if (ran && stayed) await app.commands.execute("notebook:run-cell");
   }
 
   function often(app) {
