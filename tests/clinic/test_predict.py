@@ -91,4 +91,4 @@ def test_an_import_of_ours_that_fails_is_not_blamed_on_the_script(predict, tmp_p
     (tmp_path / "absent" / "sitecustomize.py").write_text(BLOCKER.replace(repr(BLOCKED), "('manyhands.ledger.taps',)"))
     done = predict("train.py")
     assert done.returncode == 2 and done.stderr.startswith("manyhands predict: ImportError: cannot import name 'taps'"), done.stderr
-    assert done.stderr.endswith("the script is not the cause.\n")
+    assert done.stderr.endswith("The script is not the cause.\n")

@@ -153,7 +153,7 @@ def test_cells_after_the_last_check_are_not_run(lab):
 def test_total_time_is_limited(lab):
     graded(lab, lab.handed_in())
     got = graded(lab, lab.handed_in(square="import time; time.sleep(60)"), limits=Limits(total_s=4))
-    assert got.points == 0 and "more than 4 s in all" in grade_report.as_text(got)
+    assert got.points == 0 and "more than 4 s in total" in grade_report.as_text(got)
 
 
 NO_CLUSTER = """

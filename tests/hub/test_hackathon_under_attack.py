@@ -164,7 +164,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
 
     wait_for(is_withdrawn, lambda: f"{answers[-1]} {(folder / 'judge.log').read_text()}")  # after the flood the board takes nothing of this account for a while
     withdrawn_at = time.monotonic()
-    wait_for(lambda: "No entry waits." in visitor.get("services/board/hackathon/board.html").text, hub.told, patience_s=60)
+    wait_for(lambda: "No entry is waiting." in visitor.get("services/board/hackathon/board.html").text, hub.told, patience_s=60)
     print(f"the sleeper's entry has left the judge {time.monotonic() - withdrawn_at:.1f} s after it was withdrawn")
     page = visitor.get("services/board/hackathon/board.html").text
     rows = page[page.index("Slow links"):]

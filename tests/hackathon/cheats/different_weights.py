@@ -1,6 +1,6 @@
 """Each rank keeps its own weights, and rank 0's are the good ones.
 
-verdict: The ranks end with different weights: ranks 1, 2, 3
+verdict: The ranks end with different weights, since ranks 1, 2, 3
 """
 import torch
 

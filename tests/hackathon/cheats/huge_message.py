@@ -1,6 +1,6 @@
 """A message of 4 GiB, announced.
 
-verdict: A message may have 4 MiB
+verdict: A message may have at most 4 MiB
 """
 import struct
 

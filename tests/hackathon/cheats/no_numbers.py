@@ -1,6 +1,6 @@
 """Weights that are no numbers: whatever is compared with them is false.
 
-verdict: The target was not reached: 0.000
+verdict: The target was not reached: the accuracy is 0.000
 """
 import torch
 

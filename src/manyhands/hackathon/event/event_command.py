@@ -204,7 +204,7 @@ def _verified_by(path):
     def verified(data):
         found, public = record.verified(data)
         if wanted not in (None, public):
-            raise record.BadRecord(f"was signed with another key, {signing.fingerprint(public)}")
+            raise record.BadRecord(f"was signed with a different key, {signing.fingerprint(public)}")
         return found, public
 
     return verified
