@@ -2,6 +2,7 @@
 torch.distributed is rehearsed for GPUs (rehearsing.py): it finds nothing that their text does not announce."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -14,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {piece.short(piece.notebook): piece.notebook for piece in layout.pieces(ROOT)}
 QUEUED = "reads a clock when the operation is queued"
 ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of it)]
-    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "a clock\n> needs `torch.cuda.synchronize()` before it is read")],
+    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "So call `torch.cuda.synchronize()` before you read a clock")],
     "notebooks/05_communication_costs.ipynb": [
-        ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the\n> clock"),
-        ("hangs", "rendezvous", "a ring by hand\n> needs `dist.batch_isend_irecv`"),
+        ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
+        ("hangs", "rendezvous", "a hand-written ring needs `dist.batch_isend_irecv`"),
     ],
     "notebooks/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "Two neighbours that send to each other can hang even with `isend`")],
     "notebooks/19_scaling.ipynb": [("remark", QUEUED, "Calibrate with `torch.cuda.synchronize()` or events around many steps together")],
@@ -25,7 +26,7 @@ ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of 
     "solutions/11_differentiable_communication/11_differentiable_communication.ipynb": [
         ("differs", "different tag", "NCCL has no tags, the check gives this exercise gloo groups"),
     ],
-    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "with NCCL two neighbours that send to each other can\n  hang even with `isend`")],
+    "solutions/14_pipeline/14_pipeline.ipynb": [("may hang", "runs on the GPU forever", "with NCCL two neighbours that send to each other can hang even with `isend`")],
     "solutions/04_collectives/04_collectives.ipynb": [
         ("hangs", "rendezvous", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
         ("may hang", "runs on the GPU forever", "use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules"),
@@ -78,6 +79,7 @@ def test_a_gpu_rehearsal_finds_only_what_is_announced(name, verdicts, rehearsed)
     record = rehearsed / f"{path.parent.name}-{path.stem}"
     lines = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     text = "\n".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+    text = re.sub(r"\s*\n(> ?)?\s*", " ", text)  # wherever its lines end
     announced = ANNOUNCED.get(name, [])
     assert all(says in text for _, _, says in announced), "the notebook does not say it any more"
     found, untold = set(), []
