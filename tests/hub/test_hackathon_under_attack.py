@@ -146,6 +146,8 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     # On a busy machine a judging takes longer than the last one, and the judge's limit is a limit of this machine's own time.
     slower = max(1, (behind - taken) / SLOW_S, *(one.lasted_s / usual_s for one in found.values() if one.lasted_s))
     for at, said in told:
+        if said.startswith(f"Entry {mine}, slow_links: 2."):  # it was judged between the loop's two looks
+            continue
         about = re.search(r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand in now", said)
         assert about or "may arrive at any moment" in said, said
         about_s = seconds(about[1]) if about else 0

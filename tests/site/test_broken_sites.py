@@ -72,7 +72,7 @@ def test_an_error_that_is_stored_and_not_taught(clone):
 def test_a_link_that_leads_nowhere(clone):
     change(clone, 0, source="# 00 Preflight\n\n[there](../docs/NOWHERE.md)\n")
     status, said, there = built(clone)
-    assert status == 1 and not there and f"{NOTEBOOK} links to docs/NOWHERE.md: no such file" in said
+    assert status == 1 and not there and f"{NOTEBOOK} links to docs/NOWHERE.md, which does not exist." in said
 
 
 def test_what_sphinx_complains_of_is_told_with_the_cell(clone):
