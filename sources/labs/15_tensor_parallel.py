@@ -547,8 +547,8 @@ if dist.get_rank() == 0:
 #   `torch.distributed.tensor.parallel` does the same for existing modules.
 # * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same values everywhere. If
 #   you cut the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward
-#   is an all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as those of
-#   LayerNorm, then see only some positions on each rank, so their gradients need a sum.
+#   is an all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as
+#   LayerNorm's, then see only some positions on each rank, so their gradients need a sum.
 # * In exercise 7, add seconds. A rank computes a fixed number of multiplications a second, in its piece of each product and of the two products that each
 #   product needs in backward, and it sends a fixed number of bytes a second. Which layouts are best now?
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053); N. Shazeer et al. 2018, *Mesh-TensorFlow*,

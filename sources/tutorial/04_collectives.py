@@ -537,7 +537,7 @@ if rank == 0:
     print("the same with single tensors:", torch.equal(whole, theirs))
 
 # %% [markdown]
-# The results are identical to the last bit because x contains whole numbers. With other numbers, two algorithms round differently, since they add in a different
+# The results are identical to the last bit because x contains whole numbers. With fractions, two algorithms round differently, since they add in a different
 # order. However, all *ranks* must have the same bits, because otherwise their models drift apart. The ring guarantees this, because the sum of each
 # chunk is completed on one rank and copied from there.
 

@@ -485,7 +485,7 @@ for spread in (0.0, 0.02):
 # All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how to predict your own training.
 
 # %% [markdown]
-# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than that of a whole run (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
+# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than a whole run reaches (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
 # > sends short messages by its protocol LL and buckets by LL128 or Simple, and its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 us for a hop of a ring over the network.
 # > NCCL also chooses among rings, trees and switches that add (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so a backward pass next to them slows down. This slowdown is not in the model.
 

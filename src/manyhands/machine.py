@@ -74,17 +74,23 @@ def horovod_progress(root):
     return Path(root) / ".manyhands" / "horovod.progress"
 
 
-def tell_horovod_build(root, detail):
-    """Write how far Horovod's build is, in one rename; an empty text removes the file. What cannot be written does not
-    end a build."""
-    path = horovod_progress(root)
+def tell(path, detail):
+    """Write how far a build is, in one rename; an empty text removes the file. What cannot be written ends no build."""
     with suppress(OSError):
         if not detail:
             path.unlink(missing_ok=True)
-        elif not path.exists() or path.read_text() != detail:
+        elif told(path) != detail:
             new = path.with_suffix(f".{os.getpid()}")
             new.write_text(detail)
             os.replace(new, path)
+
+
+def told(path):
+    """How far the build is that writes this file; "" if it has not said so."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 @contextmanager
@@ -117,7 +123,4 @@ def horovod_build(root):
         pass
     except OSError:
         return ""  # there was no build here, or the file system has no locks
-    try:
-        return horovod_progress(root).read_text()
-    except OSError:
-        return "in progress"
+    return told(horovod_progress(root)) or "in progress"

@@ -20,7 +20,7 @@ from manyhands.hackathon.event.event import Event
 from manyhands.learner import signing
 
 SLOW_S = float(os.environ.get("MANYHANDS_SLOW_S", 15))  # an event has 120
-SLACK_S = 8  # times are told in whole seconds or minutes
+SLACK_S = 5  # times are told in whole seconds or minutes
 SITE = f"""
 from contextlib import suppress
 with suppress(ImportError):

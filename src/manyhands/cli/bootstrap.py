@@ -193,7 +193,7 @@ def build_horovod(root=ROOT):
     with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
         if not mine:
             return
-        machine.tell_horovod_build(root, "")  # a build that was killed has left how far it was
+        machine.tell(machine.horovod_progress(root), "")  # a build that was killed has left how far it was
         plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
         steps.begin("Horovod " + horovod_wheel.VERSION)
         try:
@@ -212,10 +212,12 @@ def build_horovod(root=ROOT):
 
 
 def wheel_of(plan, steps):
-    """Horovod's wheel, from the cache or built; how far it is stands in a file of the clone, too, for its pages."""
+    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its pages."""
+    progress = machine.horovod_progress(plan.root)
+
     def shown(detail):
         if detail:
-            machine.tell_horovod_build(plan.root, detail)
+            machine.tell(progress, detail)
         return detail
 
     def call(command, env, cwd, watch):
@@ -227,7 +229,7 @@ def wheel_of(plan, steps):
     try:
         return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
     finally:
-        machine.tell_horovod_build(plan.root, "")
+        machine.tell(progress, "")
 
 
 def install_horovod(plan, steps, again, later=False):

@@ -16,9 +16,11 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+
+from manyhands.machine import tell, told
 
 VERSION = "0.28.1"
 AFFECTED = "unit 10 (Horovod) and the tests of horovodrun"
@@ -182,22 +184,6 @@ def build_detail(line):
                                           "about 4 minutes on 2 cores, once")
 
 
-def tell(path, detail):
-    """Write how far a build is, in one rename; what cannot be written does not end a build."""
-    new = path.with_suffix(f".{os.getpid()}")
-    with suppress(OSError):
-        new.write_text(detail)
-        os.replace(new, path)
-
-
-def told(path):
-    """How far the build is that writes this file; "" if it has not said so."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
 def cached_wheel(folder):
     """The finished wheel in this folder of the cache, or None."""
     return next(iter(sorted(folder.glob("horovod-*.whl"))), None)
@@ -224,7 +210,7 @@ def get_wheel(python, call, cache=None, waiting=lambda detail: None):
 def _call(call, progress, command, env, cwd):
     def watch(line):
         detail = build_detail(line)
-        if detail and detail != told(progress):
+        if detail:
             tell(progress, detail)
         return detail
 
