@@ -34,8 +34,9 @@ from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
 from manyhands.cli.installers import fetch_python
 from manyhands.cli.setup_steps import StepFailed, Steps
 
-LATER = ("Horovod is being built in the background, which takes about 4 minutes on 2 cores, once. Start_Here shows how "
-         "far it is. Meanwhile, everything but unit 10 works.")
+LATER = "Horovod is being {} Start_Here shows how far it is. Meanwhile, everything but unit 10 works."
+BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
+INSTALLED = "installed in the background, from the wheel that was built here before."
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
@@ -45,8 +46,8 @@ def set_up(root=ROOT, again=False, later=False):
     `later` leaves a build to the background."""
     plan = setup_plan.Plan(root, os.environ)
     again = again or NO_SKIPS
-    if later and plan.finished_but_horovod() and not plan.horovod_tried() and build_later(plan):
-        print(LATER, flush=True)
+    if later and plan.finished_but_horovod() and not plan.horovod_tried() and (how := start_horovod(plan)):
+        print(LATER.format(how), flush=True)
         return plan.python
     if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.horovod_done():
@@ -174,22 +175,23 @@ def install_packages(plan, steps):
     steps.end(f"{len(names)} and the course itself")
 
 
-def build_later(plan):
-    """Start Horovod's build in the background, if it needs to be built and can be; returns whether it runs.
+def start_horovod(plan):
+    """Start step 5 in the background, unless a tool is missing; returns how Horovod comes (BUILT, INSTALLED) or "".
 
-    A shell that ends at once stands between: the build does not belong to JupyterLab, which ends all its children.
+    A shell that ends immediately starts it, because JupyterLab ends all its own children.
     """
-    if plan.horovod_cached() or horovod_wheel.missing_tools(plan.python):
-        return False
+    cached = plan.horovod_cached()
+    if not cached and horovod_wheel.missing_tools(plan.python):
+        return ""
     if not machine.horovod_build(plan.root):  # else it runs already
         subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", sys.executable, str(Path(__file__).resolve()), "horovod"],
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
-    return True
+    return INSTALLED if cached else BUILT
 
 
 def build_horovod(root=ROOT):
-    """What `build_later` starts: build Horovod without stopping another set-up, and install it as step 5 does."""
+    """What `start_horovod` starts: build Horovod without stopping another set-up, and install it as step 5 does."""
     with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
         if not mine:
             return
@@ -247,8 +249,8 @@ def install_horovod(plan, steps, again, later=False):
         if missing:
             raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
                              "; ".join(remedy for _, remedy in missing))
-        if later and build_later(plan):
-            return steps.end(LATER)
+        if later and (how := start_horovod(plan)):
+            return steps.end(LATER.format(how))
         wheel = wheel_of(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())

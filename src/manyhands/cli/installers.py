@@ -23,6 +23,7 @@ SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1"
 FETCHED = "3.13"
 FETCHES = "No Python that the course needs was found here, so uv fetches one (30 MB) ..."
 INSTEAD = "uv could not do this ({why}), so pip is used instead"
+WITHOUT = "uv could not do this with {options} ({why}), so it now asks the ordinary package index"
 
 
 class Installer:
@@ -42,19 +43,24 @@ class Installer:
         except StepFailed as error:
             self.steps.note(INSTEAD.format(why=error.why))
 
-    def install(self, *arguments, watch=None, only_uv=(), only_pip=()):
-        """Install; raises StepFailed where neither can. `only_uv`, `only_pip`: options that the other does not have."""
+    def install(self, *arguments, watch=None, only_uv=(), without=()):
+        """Install with uv, else with pip; raises StepFailed where neither can.
+
+        `only_uv`: options that pip does not have. Where uv fails with them, it tries once more as pip would: instead of
+        them with the options `without`.
+        """
         if self.uv.exists() and self.environ.get("MANYHANDS_PIP") != "1":
-            try:
-                config = self.pip_config()
-                no_index = (
-                    ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
-                )
-                command = [self.uv, "pip", "install", "--python", self.python, *no_index, *only_uv, *arguments]
-                return self.steps.call(command, env=self.uv_environment(config), watch=watch, into=self.python.parent)
-            except StepFailed as error:
-                self.steps.note(INSTEAD.format(why=error.why))
-        return self.steps.call(self.pip("install", "--progress-bar", "off", *only_pip, *arguments), env=self.environ,
+            config = self.pip_config()
+            no_index = ["--no-index"] if config.get("no-index", "0").lower() not in ("0", "false", "no", "off") else []
+            for options in [only_uv, without] if only_uv else [without]:
+                command = [self.uv, "pip", "install", "--python", self.python, *no_index, *options, *arguments]
+                try:
+                    return self.steps.call(command, env=self.uv_environment(config), watch=watch,
+                                           into=self.python.parent)
+                except StepFailed as error:
+                    again = only_uv and options is only_uv
+                    self.steps.note((WITHOUT if again else INSTEAD).format(options=" ".join(only_uv), why=error.why))
+        return self.steps.call(self.pip("install", "--progress-bar", "off", *without, *arguments), env=self.environ,
                                watch=watch, into=self.python.parent)
 
     def pip(self, *arguments):

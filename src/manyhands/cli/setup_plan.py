@@ -179,12 +179,12 @@ class Plan:
                 *force]
 
     def torch_build(self):
-        """Where nobody has said which build: uv asks the machine;
-        from the ordinary index, which pip asks, comes the one for CUDA."""
+        """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index; the ordinary index
+        has the build for CUDA."""
         if self.torch_source() or self.offline:
             return {}
         return {"only_uv": ["--torch-backend", "auto"],
-                "only_pip": ["--constraint", self.root / "constraints-cuda.txt"]}
+                "without": ["--constraint", self.root / "constraints-cuda.txt"]}
 
     def packages_wanted(self):
         return digest(*(self.root.joinpath(name).read_text()

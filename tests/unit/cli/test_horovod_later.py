@@ -110,3 +110,14 @@ def test_a_killed_build_goes_on_at_the_next_start(new):
     Path(os.environ["GO"]).touch()
     wait(lambda: stamp(new).get("horovod"))
     assert called("pip download") == 1
+
+
+def test_a_wheel_that_was_built_before_is_installed_while_the_course_opens(new):
+    Path(os.environ["GO"]).touch()
+    lab(new)
+    wait(lambda: not machine.horovod_build(new) and "horovod" in stamp(new))
+    shutil.rmtree(new / ".venv")
+    Path(os.environ["CALLS"]).write_text("")
+    assert "installed in the background, from the wheel that was built here before" in lab(new)
+    wait(lambda: not machine.horovod_build(new) and "horovod" in stamp(new))
+    assert called("pip wheel") == 0 and called(".whl") == 1

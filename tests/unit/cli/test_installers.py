@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli import offline
-from manyhands.cli.installers import INSTEAD, Installer
+from manyhands.cli.installers import INSTEAD, WITHOUT, Installer
 from manyhands.cli.setup_steps import StepFailed, Steps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,9 +66,18 @@ def test_uv_takes_the_index_that_pip_was_told(installer):
     assert (answer(installer), who(installer)) == ("42", "uv")
 
 
-def test_pip_does_where_uv_fails(installer):
+def test_uv_asks_the_ordinary_index_where_another_cannot_be_reached(installer):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
     installer.install("tiny==1.0", only_uv=["--default-index", "http://127.0.0.1:9/simple"])  # nobody listens at port 9
+    assert (answer(installer), who(installer)) == ("42", "uv")
+    shown = installer.steps.stream.getvalue()
+    assert WITHOUT.partition("{")[0] in shown and INSTEAD.partition("(")[0] + "(" not in shown
+
+
+def test_pip_does_where_uv_fails(installer):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    installer.environ["UV_DEFAULT_INDEX"] = "http://127.0.0.1:9/simple"  # for uv alone
+    installer.install("tiny==1.0")
     assert (answer(installer), who(installer)) == ("42", "pip")
     assert INSTEAD.partition("(")[0] in installer.steps.stream.getvalue()
 
