@@ -31,7 +31,7 @@ class Installer:
 
     def __init__(self, python, environ, steps, root):
         self.python, self.environ, self.steps, self.root = python, environ, steps, root
-        self.uv = python.parent / "uv"
+        self.uv, self.prefix = python.parent / "uv", python.parent.parent
 
     def get_uv(self):
         """uv, beside this Python; where it cannot be had, that is told, and all goes on without."""
@@ -55,13 +55,12 @@ class Installer:
             for options in [only_uv, without] if only_uv else [without]:
                 command = [self.uv, "pip", "install", "--python", self.python, *no_index, *options, *arguments]
                 try:
-                    return self.steps.call(command, env=self.uv_environment(config), watch=watch,
-                                           into=self.python.parent)
+                    return self.steps.call(command, env=self.uv_environment(config), watch=watch, into=self.prefix)
                 except StepFailed as error:
                     again = only_uv and options is only_uv
                     self.steps.note((WITHOUT if again else INSTEAD).format(options=" ".join(only_uv), why=error.why))
         return self.steps.call(self.pip("install", "--progress-bar", "off", *without, *arguments), env=self.environ,
-                               watch=watch, into=self.python.parent)
+                               watch=watch, into=self.prefix)
 
     def pip(self, *arguments):
         """A command of pip's, which obeys its own configuration."""

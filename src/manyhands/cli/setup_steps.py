@@ -6,12 +6,13 @@ Standard library only, and readable by Python 3.9: the set-up runs this before a
 import os
 import re
 import selectors
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
+from contextlib import contextmanager
 
 # (what the log shows, why the step failed, what to do); the first that fits is told.
 REASONS = [
@@ -69,19 +70,43 @@ def duration(seconds):
     return f"{seconds} s" if seconds < 60 else f"{seconds // 60} min {seconds % 60} s"
 
 
+def size_of(folder):
+    """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not count."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+            except OSError:
+                pass
+    return total
+
+
+@contextmanager
 def written(folder):
-    """A function that says how much has been written since on the disk of `folder`: "1.2 GB written", or nothing."""
-    if folder is None:
-        return str
-    before = shutil.disk_usage(folder).free
+    """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
+
+    A thread measures it, since a slow disk may need many seconds for that.
+    """
+    done, grown = threading.Event(), [0]
+
+    def measure():
+        before = size_of(folder)
+        while not done.wait(2):
+            grown[0] = size_of(folder) - before
 
     def amount():
-        megabytes = (before - shutil.disk_usage(folder).free) / 1e6
+        megabytes = grown[0] / 1e6
         if megabytes < 10:
             return ""
         return f"{megabytes:.0f} MB written" if megabytes < 1000 else f"{megabytes / 1000:.1f} GB written"
 
-    return amount
+    if folder is not None:
+        threading.Thread(target=measure, daemon=True).start()
+    try:
+        yield amount
+    finally:
+        done.set()
 
 
 class Steps:
@@ -129,14 +154,15 @@ class Steps:
     def call(self, command, env=None, cwd=None, watch=None, into=None):
         """Run one command into the log; `watch(line)` may turn a line into the detail to show. Raises StepFailed.
 
-        `into`: the folder that it fills; how much has been written on its disk is shown, too.
+        `into`: the folder that it fills; how much larger it has become is shown, too.
         """
         self.log.write("$ " + " ".join(map(str, command)) + "\n")
         process = subprocess.Popen([str(part) for part in command], env=env, cwd=cwd, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         recent = deque(maxlen=3000)
         try:
-            self._follow(process.stdout, watch, recent, written(into))
+            with written(into) as amount:
+                self._follow(process.stdout, watch, recent, amount)
             code = process.wait()
         finally:
             self._end_group(process)
