@@ -12,8 +12,8 @@
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run the
 # check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is, because the
-# checks break the cluster on purpose, and healing then brings your functions back. Below each check, you see what it prints when the answer is right, so that
-# you know what to aim for. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where you wrote it.
+# checks break the cluster on purpose, and healing then restores your functions. Below each check, you see what it prints when the answer is right, so that you
+# know what to aim for. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where you wrote it.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -37,7 +37,7 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # `torchrun` (like our cluster) gives each rank the number of its node in `GROUP_RANK`, but other launchers have no such variable. If consecutive ranks fill one
 # node after the other, however, two numbers are enough, namely `RANK` and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. Our cluster and
 # `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them over the nodes in turn, as a dealer
-# distributes cards. Write a function that, for the first kind of placement, needs only these two numbers.
+# distributes cards. Write a function that computes a rank's place from only these two numbers, for the first kind of placement.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -87,8 +87,7 @@ print(cluster.fault.edges)
 # Write a function that reads the wait-for graph for you. There are two kinds of hang:
 #
 # * `"absent"` means that some ranks are waited for but do not wait themselves, so they are to blame.
-# * `"circle"` means that no rank is absent. Only the ranks of the circle are to blame, although other ranks may be waiting for the circle without being part of
-#   it.
+# * `"circle"` means that no rank is absent. Only the ranks of the circle are to blame. Other ranks may be waiting for the circle without being part of it.
 #
 # A rank may also have finished without being waited for, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it causes three real hangs on
 # your cluster.

@@ -206,8 +206,8 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 #   a plain loop over whole batches in one process, and compare the weights of the two runs. (`track.one_process()` has no batch norm, so it is not the
 #   reference here.)
 # * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017,
-#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely the division
-#   and weight decay.
+#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely those in the
+#   division and in weight decay.
 
 # %%
 cluster.stop()

@@ -70,7 +70,7 @@ check.scatter(scatter)
 # %% [markdown]
 # ## 2. Gather
 #
-# Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single one, on one device. Tensors are joined
+# Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single output, on one device. Tensors are joined
 # along their rows. However, a tensor without dimensions has no rows, so such numbers become a vector with one entry for each replica. None stays None.
 #
 # Your function must refuse two things, namely dicts with different keys (`ValueError`), and anything that is not a tensor, a container or None
@@ -109,8 +109,8 @@ check.gather(gather)
 # %% [markdown]
 # ## 3. Replicate
 #
-# Make a copy of the module for each device, with separate submodules at every depth. The backward pass must find its way from a replica's parameters to
-# the original parameters, so that the gradients of all replicas add up there. The original itself stays as it is, and a frozen weight stays frozen.
+# Make a copy of the module for each device, with separate submodules at every depth. The backward pass must lead from a replica's parameters to the original
+# parameters, so that the gradients of all replicas add up there. The original itself stays as it is, and a frozen weight stays frozen.
 #
 # A weight that two layers share has two names but is *one* tensor, so it is copied once and is shared in the replica, too. (The tutorial's version goes by
 # name, and therefore leaves the second name unconnected.) Replica 0 shares the memory of its buffers with the original, so that whatever its layers write into

@@ -40,9 +40,9 @@ cluster  # draws the cluster, with the devices of your machine
 # So far, every cell has been run by **this kernel**, which is the Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks** at
 # the same time, and this kernel shows what they print, in the order of the ranks.
 #
-# The underlying package is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. It
-# also has a `%%px`, but this notebook uses the course's own version, which prints in the order of the ranks, adds the option `--setup`, and includes the watch
-# that you will meet below.
+# The cluster is built on the package **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to
+# them. This package also has a `%%px`, but the notebook uses the course's own version, which prints in the order of the ranks, adds the option `--setup`, and
+# includes the watch that you will meet below.
 #
 # Each rank reads its place in the world from environment variables, just as it would under PyTorch's launcher `torchrun`.
 
@@ -61,8 +61,8 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # | `GROUP_RANK` | the number of my node |
 # | `LOCAL_RANK` | my number on my node, from 0, which selects my GPU |
 #
-# The same code ran four times, and only these numbers differed. Nearly all code for distributed training is written in this way, as *one program in which each
-# rank does its own part.*
+# The same code ran four times, and only the values of these variables told the ranks apart. Nearly all code for distributed training is written in this way, as
+# *one program in which each rank does its own part.*
 #
 # **Predict, then run.** In three short cells, first this kernel sets `x`, then each rank sets `x`, and finally this kernel prints `x`. What does the kernel
 # print? The next cell asks you this question, so choose an answer, click *Lock*, run the cells that follow, and read how your prediction was settled. You can
@@ -108,9 +108,9 @@ print(greeting, "from rank", os.environ["RANK"])
 # %% [markdown]
 # ## The first communication
 #
-# Ranks talk to each other through a **process group**. In `init_process_group`, they find each other through a small store, in which each rank leaves its
-# address and which rank 0 or the launcher keeps at `MASTER_ADDR` and `MASTER_PORT`. Whether a rank waits in this call until all ranks have arrived depends on
-# the library, so do not rely on such a wait.
+# Ranks talk to each other through a **process group**. In `init_process_group`, they find each other through a small store, which rank 0 or the launcher keeps
+# at `MASTER_ADDR` and `MASTER_PORT` and in which each rank leaves its address. Whether a rank waits in this call until all ranks have arrived depends on the
+# library, so do not rely on such a wait.
 #
 # The library that carries the messages here is `gloo`, which works on every CPU, while `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
 # because a call of `gloo` waits on the line where you wrote it, and these waits are what we want to see.
@@ -190,7 +190,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 #
 # Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the length of the
 # *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank
-# where it is waiting. Read the report from top to bottom:
+# where it is waiting. From top to bottom, its report shows:
 #
 # * one line per rank, which says what the rank is doing and on which line of the cell;
 # * which rank waits for which, for example `0 -> 2` if rank 0 waits for rank 2;
@@ -202,10 +202,10 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # The picture in the report is the most useful one in this unit. Each disc is a rank, and **an arrow points from a rank that waits to the rank for which it
 # waits**. To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
 #
-# * **It ends at a rank without an outgoing arrow.** That rank waits for no other rank, but it did not make the call, either. Ask what *it* did instead. (Above,
-#   this is rank 2.)
-# * **It never ends, because the arrows form a circle** (this is called a *cycle*, and such a hang a *deadlock*). No rank is missing, but none of the ranks can
-#   go first.
+# * **The walk ends at a rank without an outgoing arrow.** That rank does not wait for any other rank, and it has not made the call. Ask what *it* did instead.
+#   (Above, this is rank 2.)
+# * **The walk never ends, because the arrows form a circle** (this is called a *cycle*, and such a hang a *deadlock*). No rank is missing, but none of the
+#   ranks can go first.
 #
 # However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. A cycle alone is then not a deadlock, because a
 # rank outside the cycle may still send (Holt 1972).
@@ -278,18 +278,18 @@ print(t.tolist())
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# All variables of the ranks were lost with their processes. After that, the cluster ran the cells marked `--setup` again, in order. These cells restored the
-# imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
+# All variables of the ranks were lost together with the old processes. After that, the cluster ran the cells marked `--setup` again, in order. These cells
+# restored the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
 # </details>
 #
-# Therefore, **put `--setup` on cells that prepare the ranks** (with imports, the process group and functions), and not on cells that do the work. Of anything
-# that a job must not lose, keep a copy outside its ranks, either in this kernel or in a file. Such a copy is called a *checkpoint*. You can also heal the
+# Therefore, **put `--setup` on cells that prepare the ranks** (with imports, the process group and functions), and not on cells that do the work. If a job must
+# not lose something, keep a copy of it outside the ranks, either in this kernel or in a file. Such a copy is called a *checkpoint*. You can also heal the
 # cluster by hand with `cluster.heal()`.
 #
 # ## An exception on one rank
 #
 # A rank can also fail loudly while the others wait for it. In that case, the cluster does not wait for the patience to run out, and its report shows the
-# exception first, followed by the ranks that waited for the failed one. (The cluster reacts in the same way when a rank dies because its memory is full or its
+# exception first, followed by the ranks that waited for the failed rank. (The cluster reacts in the same way when a rank dies because its memory is full or its
 # machine fails.)
 
 # %% tags=["raises-exception"]
@@ -299,7 +299,7 @@ mean = 12 / batches[rank]
 dist.barrier()
 
 # %% [markdown]
-# Without the watch, you would have seen three waiting ranks, and you might have looked for the mistake in them.
+# Without the watch, you would have seen three waiting ranks, and you might have looked for the mistake in these ranks.
 #
 # **A rank that is still working is not part of a hang**, however long its work takes. In the next cell, rank 3 is late, and the patience of one second runs out
 # before that rank arrives.
@@ -333,7 +333,7 @@ print("through")
 # A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures, too.
 # Therefore, begin with the last part of the report, *Root Cause (first observed failure)*.
 #
-# With `--redirects 3`, the output of each rank is written to a separate file instead of the screen, and with `--tee 3` it is written to both. The option
+# With `--redirects 3`, the output of each rank is written to a separate file instead of to the screen, and with `--tee 3` it is written to both. The option
 # `--log-dir` names the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. The next cell runs the exception
 # from above once more, this time under `torchrun`.
 
@@ -394,8 +394,8 @@ print("files:", *sorted(kept))
 #
 # 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is the set of all ranks. The variables are `RANK`,
 #    `GROUP_RANK`, `WORLD_SIZE` and, for the number on the node, `LOCAL_RANK`.
-# 2. *Which process runs a cell:* This kernel runs a cell, unless it begins with `%%px` (all ranks run it) or, for example, with `%%px --ranks 1,3` (only these
-#    ranks do). The processes share no variables.
+# 2. *Which process runs a cell:* A cell is run by this kernel, by all ranks if it begins with `%%px`, or by some ranks if it begins with, for example,
+#    `%%px --ranks 1,3`. The processes share no variables.
 # 3. *Communication:* After `init_process_group`, you can call `all_reduce`, `barrier`, `send` and `recv`. A collective must be called by every rank of the
 #    group.
 # 4. *The wait-for graph:* Follow the arrows until you reach a rank that does not wait, or until you are going around in a circle.

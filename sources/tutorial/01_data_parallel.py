@@ -7,7 +7,7 @@
 # * explain when a mean of means is wrong, and how often weight decay counts.
 # * handle uneven shards, tied weights and frozen weights.
 # * explain to how many digits weights can be "the same", and why.
-# * name two kinds of layers that break this equality.
+# * name two kinds of layers that make the weights differ.
 # * predict how many bytes a step sends, and decide when data parallelism is worth that cost.
 #
 # **Before:** you can train a model in PyTorch. **Minutes:** 40 · **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
@@ -44,7 +44,7 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
 # `dist.get_rank()` returns a rank's number in the world. If only some ranks form a *group*, `dist.get_rank(group)` returns a rank's number in the group,
-# counted from 0. Here, the group is the world, but in the lab it is not always.
+# counted from 0. Here, the group is the world, which is not always the case in the lab.
 #
 # ## An objective is a sum
 #
@@ -81,8 +81,8 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether the unit's system ends with the same weights as a single process. The reference is a training run without any
-# framework, `track.one_process()`.
+# The table at the end of each unit says whether the unit's system ends with the same weights as a single process. The reference is `track.one_process()`, a
+# training run without any framework.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -134,9 +134,9 @@ print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.
 # %% [markdown]
 # ## By hand
 #
-# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum over its own rows divided by 250. The gradients of the four
-# ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds its gradient after the all-reduce, in the same way on every
-# rank.
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum of its own rows' losses divided by 250. The gradients of the
+# four ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds the penalty's gradient after the all-reduce, in the same
+# way on every rank.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -338,9 +338,10 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # <details><summary>How to read it</summary>
 #
 # The upper part shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted curve leaves it. The lower part
-# shows the distance from the single process, and each line of its grid marks a distance ten thousand times as large as the line below. The two sums differ from
-# the single process only in the last bits, for all 60 steps. The mean of means, however, is wrong from the first step, because it minimises a different
-# objective, in which the rows of small shards count more. Nevertheless, the loss still falls, no call raises an error, and no rank differs from another.
+# shows the distance from the single process, and each line of its grid marks a distance ten thousand times as large as the line below. The curves of the two
+# sums differ from the single process only in the last bits, for all 60 steps. The mean of means, however, is wrong from the first step, because it minimises a
+# different objective, in which the rows of small shards count more. Nevertheless, the loss still falls, no call raises an error, and no rank differs from
+# another.
 # </details>
 #
 # With equal shards, the mean of means is right. However, 250 rows on four ranks do not make equal shards, and neither does the last batch of most epochs.
@@ -380,9 +381,9 @@ settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 # labels or the sum of their weights), and all ranks divide by the total once. For a language model, this total is the number of tokens.
 #
 # The four shards could just as well be four micro-batches whose gradients a single rank *accumulates*, since the arithmetic is the same. Dividing the loss of
-# each micro-batch by its own number of tokens, and the sum by four, was the default of several training libraries until 2024, when it was found to give
-# sequences in short micro-batches too much weight ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs
-# the count of *all* tokens of the step, over all micro-batches and all ranks. Unit 06 divides in this way with DDP.
+# each micro-batch by its number of tokens, and the sum by four, was the default of several training libraries until 2024, when it was found to give sequences
+# in short micro-batches too much weight ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count
+# of *all* tokens of the step, over all micro-batches and all ranks. Unit 06 divides in this way with DDP.
 #
 # ## Weight decay counts once
 #
@@ -494,7 +495,7 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
 #
 # Often, each rank uses the statistics of its own rows on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at
 # 32, however many ranks there are. Since the statistics for evaluation then also differ between ranks, send rank 0's statistics to all ranks before you compare
-# or save.
+# or save models.
 # </details>
 #
 # ## Where the equality ends: dropout
@@ -532,8 +533,8 @@ print("drawn for all 8 rows, and cut:                      ",
 #
 # ## What it costs
 #
-# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ numbers between $p$ ranks. Each rank sends $2 (p - 1) / p$ times the size of its gradients, a factor of
-# 1.5 on four ranks and of nearly 2 on many ranks (unit 04 explains why). This size depends on the model, and not on the number of rows. The ledger sees which
+# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ numbers between $p$ ranks. Each rank sends $2 (p - 1) / p$ times the size of its gradients, which is a
+# factor of 1.5 on four ranks and of nearly 2 on many ranks (unit 04). This size depends on the model, and not on the number of rows. The ledger sees which
 # tensors are all-reduced and counts the bytes of a ring for each, but it does not look into the library. So it shows only that each gradient is sent once.
 
 # %%
@@ -583,7 +584,7 @@ if rank == 0:
 
 # %% [markdown]
 # **The break-even.** If a row takes the time $c$ and the sum of the gradients takes the time $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on
-# $p$ devices. Therefore, sharing the rows begins to pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your
+# $p$ devices. Therefore, sharing the rows begins to pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Since four ranks may share fewer than four cores, your
 # figure holds for your machine only. (It costs less to send gradients during the backward pass, as unit 06 shows.)
 
 # %% [markdown]

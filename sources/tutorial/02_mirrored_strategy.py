@@ -141,7 +141,7 @@ for copy in strategy.experimental_local_results(weight):
 
 # %% [markdown]
 # One `assign_add` changed all copies. On real GPUs, only the list `devices` is different. Without a list, `MirroredStrategy()` uses every GPU that TensorFlow
-# sees, which you can restrict with `tf.config.set_visible_devices`.
+# sees (to restrict these GPUs, call `tf.config.set_visible_devices`).
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -200,7 +200,7 @@ print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 # %% [markdown]
 # Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, loss and gradient. The function `scale` turns the losses of a
 # replica's examples into one loss, and `reduction` determines how the replicas' gradients are combined (Keras optimizers sum them). We use
-# `ReductionToOneDevice` because this kernel creates strategies of several sizes, as the last row of the table of pitfalls explains.
+# `ReductionToOneDevice` because this kernel creates strategies of several sizes (see the last row of the table of pitfalls).
 
 # %%
 def mirrored_gradient(n, scale, reduction="SUM"):
@@ -404,7 +404,7 @@ for x in ([1, 1, 1, 1], [1, 1, 1, 60000], [1, 1, 1, 1]):
     print(f"x = {x}: weights {copies}, loss scale {float(scaling.loss_scale):.0f}")
 
 # %% [markdown]
-# No copy changed in the second step. With `bfloat16`, which has the range of `float32`, no loss scale is needed.
+# No copy of the weight changed in the second step. With `bfloat16`, which has the range of `float32`, no loss scale is needed.
 #
 # ## `Model.fit`
 #
@@ -465,9 +465,9 @@ settle("02-remainder", agree)
 #
 # ## Metrics, fine-tuning, a checkpoint
 #
-# A metric keeps its counts in variables, so it, too, must be created in the scope, and `compile` does so. To **fine-tune** a model, freeze the layers that must
-# not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you can read it with a
-# different number of replicas.
+# A metric keeps its counts in variables, so it, too, must be created in the scope, where `compile` creates it. To **fine-tune** a model, freeze the layers that
+# must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you can read it
+# with a different number of replicas.
 
 # %%
 data = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
@@ -686,8 +686,8 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # physical GPUs and TensorFlow's own ring between CPUs or logical GPUs. You build such a ring in unit 04. `ReductionToOneDevice` instead sums on one
 # device and copies the result back.
 #
-# * **`TPUStrategy`** is the counterpart for TPUs, which we do not run here, with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas
-#   are TPU cores, and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`).
+# * **`TPUStrategy`** is the counterpart for TPUs (not run here), with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU
+#   cores, and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`).
 #
 #   ```python
 #   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
@@ -727,7 +727,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #    update on every copy.
 # 2. *Mirrored variables:* `strategy.scope()` mirrors the variables created in it. `experimental_local_results(variable)` returns every copy.
 # 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that only rounding depends on the number of replicas.
-# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, so an uneven last batch is slightly wrong.
+# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, so an uneven last batch is weighted slightly wrongly.
 # 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07

@@ -4,7 +4,7 @@
 # With one line of code, `nn.DataParallel` trains one module on several devices, in one process. In this notebook, you write `nn.DataParallel` yourself, as four
 # functions. At the end you can
 #
-# * explain what it does in every step, namely scatter, replicate, parallel apply and gather, and what adds up the gradients;
+# * explain what DataParallel does in every step, namely scatter, replicate, parallel apply and gather, and what adds up the gradients;
 # * predict how many rows each replica gets, and how many replicas there are;
 # * explain which statistics batch norm keeps, and what is lost in a replica;
 # * measure what threads cost, and explain for which models the GIL matters;
@@ -17,8 +17,8 @@
 # %% [markdown]
 # ## Four devices on any machine
 #
-# In this notebook, a device is given by its name. With four GPUs, the list would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times. Replicas
-# are still real copies and threads are still real threads, although all devices here share one memory. Real GPUs follow at the end.
+# In this notebook, a device is given by its name. With four GPUs, the list of devices would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times.
+# Replicas are still real copies and threads are still real threads, although all devices here share one memory. Real GPUs follow at the end.
 
 # %% tags=["setup"]
 import copy
@@ -71,9 +71,9 @@ settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 # last, small batch of an epoch.
 # </details>
 #
-# `nn.DataParallel` splits **every tensor** among the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to every
-# replica. It cannot know which tensors are batches. To show this, we scatter a recurrent network's initial state, which has the batch in dimension 1, and a
-# table that all rows need:
+# `nn.DataParallel` splits **every tensor** of the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to every
+# replica. However, it cannot know which tensors are batches. To show this, we scatter a recurrent network's initial state, which has the batch in dimension 1,
+# and a table that all rows need:
 
 # %%
 inputs = {"x": torch.zeros(8, 5), "state": torch.zeros(2, 8, 3), "table": torch.zeros(4, 4)}
@@ -380,7 +380,7 @@ settle("03-gil", shorter)
 # becomes.
 #
 # *Replicate* is Python code, too, which runs for each replica in every step. Here, it takes little time because these networks have only one layer, but with a
-# hundred layers it takes long. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
+# hundred layers it takes much longer. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
 #
 # *Backward* is not shared between threads here, because for CPU tensors, PyTorch runs the backward pass in the thread that called `backward`. For GPUs, PyTorch
 # has a C++ thread for each device.

@@ -297,10 +297,10 @@ spacetime.spacetime(ring)
 # %% [markdown]
 # ## Halving and doubling
 #
-# The tree needs few rounds, and the ring needs few bytes. Can one algorithm have both advantages? The partner of a rank is half the number of ranks away. Each
-# rank sends its partner one half of x, receives the partner's version of the other half, and adds this version to its own. Now one half of the ranks is
-# responsible for the first half of x, and the other half of the ranks for the second. Both groups continue in the same way with halves of their halves, until
-# each rank has a p-th of the sum. On the way back, each exchange doubles what a rank has.
+# The tree needs few rounds, and the ring needs few bytes. Can one algorithm have both advantages? In *halving and doubling*, the partner of a rank is half the
+# number of ranks away. Each rank sends its partner one half of x, receives the partner's version of the other half, and adds this version to its own. Now one
+# half of the ranks is responsible for the first half of x, and the other half of the ranks for the second. In both groups, the ranks continue in the same way
+# with half of their half, until each rank has a p-th of the sum. On the way back, each exchange doubles the part that a rank has.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -326,8 +326,8 @@ def halve_and_double(x, reach, group):
         other.copy_(swap(mine, other, me ^ reach, group))  # doubling: an all-gather
 
 # %% [markdown]
-# `me ^ reach` flips one bit of `me`. For example, with reach 2, ranks 0 and 2 are partners, and so are ranks 1 and 3. Since this pairing requires a power of
-# two, the fifth rank has no partner. It gives its x to rank 0 beforehand and receives the sum afterwards.
+# `me ^ reach` flips one bit of `me`. For example, with reach 2, ranks 0 and 2 are partners, and so are ranks 1 and 3. Since this pairing requires the number of
+# ranks to be a power of two, the fifth rank has no partner. It gives its x to rank 0 beforehand and receives the sum afterwards.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -374,7 +374,7 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # and there are two more rounds.
 # </details>
 #
-# The version with halves is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors. The gloo library contains it, too, but
+# Halving and doubling is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors. The gloo library contains it, too, but
 # `torch.distributed` does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and
 # doubling, all ranks send simultaneously, and to a *different* partner in every round. In the first round, half of x travels to a partner that is half the
 # ranks away, and messages that share a wire must wait for each other. In addition, p should be a power of two.
