@@ -14,8 +14,8 @@
 #
 # Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
 # it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
-# the answer is right. Since everything consists of single messages, the ranks use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules
-# for messages, as the tutorial explains).
+# the answer is right. Since all exercises use single messages, the ranks use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules for
+# messages, as the tutorial explains).
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint

@@ -613,8 +613,8 @@ if rank == 0:
 # |---|---|
 # | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries compute **means**, so $\lambda$ and the learning rate apply to a mean, and they change if you switch to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing from the update.) |
 # | with all-reduce, each rank has a copy of $w$ and updates it itself | This holds, and it is what you did here. |
-# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows, which it does not do here. |
-# | data parallelism makes the batch $p$ times as large | This is true if you keep the number of rows per rank. You can also keep the size of the batch, as here. Without batch norm and dropout, nothing then changes but the time. |
+# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch remains one pass over the data. The rate changes only if the batch grows, which it does not do here. |
+# | data parallelism makes the batch $p$ times as large | This is true if you keep the number of rows per rank. You can also keep the size of the batch, as here. Without batch norm and dropout, only the time then changes. |
 # | each rank takes `batch_size // world_size` rows | 250 // 4 is 62, so two rows are lost in every batch. |
 # | the distributed sampler gives no sample twice | It does if the data cannot be divided evenly (unit 06). |
 # </details>
@@ -625,9 +625,9 @@ if rank == 0:
 # | | **data parallel**: cut the batch | **model parallel**: cut the network |
 # |---|---|---|
 # | a rank holds | the whole network and some rows | a part of the network, or of one image |
-# | what it is for | more rows a second | what does not fit on one device |
+# | what it is for | more rows per second | what does not fit on one device |
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
-# | how often | once a step, where it can hide behind the backward pass | at each cut, forward and backward, while the next layer waits for it |
+# | how often | once per step, where it can hide behind the backward pass | at each cut, forward and backward, while the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb), with the calls of [11](../notebooks/11_differentiable_communication.ipynb) |
 #

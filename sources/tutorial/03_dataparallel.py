@@ -49,7 +49,7 @@ for rows in (12, 10, 250):
           [len(piece) for piece in scatter(torch.arange(rows), devices)])
 
 # %% [markdown]
-# **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8?
+# **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8 devices?
 
 # %%
 predict("03-devices", "If 9 rows are scattered over 8 devices, how many get rows?",
@@ -545,7 +545,7 @@ else:
 # |---|---|
 # | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | still true |
 # | `model.to(device)` is needed as well | still true: parameters must be on `device_ids[0]` when forward is called, whether you move them before or after the wrapping |
-# | on the CPU it must be left out with an `if` | not true, because without a GPU it calls the module |
+# | on the CPU it must be left out with an `if` | not true, because without a GPU, DataParallel just calls the module |
 # | DDP is faster even on one machine, because of the GIL | still true, but the GIL is only one of several reasons. Others are copies in every step, gathering and the lack of overlap. Python has had builds without a GIL since 3.13 (PEP 703), and has supported them officially since 3.14 (PEP 779), but the other reasons remain |
 # | the code is easy to adapt | still true. However, in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.15, and new work goes into DDP and FSDP |
 # </details>

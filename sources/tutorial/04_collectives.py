@@ -479,7 +479,7 @@ for p in (4, 64, 1024):
 # | star | $p$ | $(p-1)S$ | nothing but the first explanation |
 # | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors on many ranks, where latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors, where bytes count |
-# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, if the network can bear it |
+# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both cases, if the network can carry the messages |
 # | gather | 1 | $(p-1)S$ | so few numbers that the cost does not matter |
 # | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
