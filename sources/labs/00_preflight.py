@@ -3,18 +3,17 @@
 #
 # At the end, you can
 #
-# * work out from two numbers where a rank is in the world.
-# * name the ranks that are to blame for a hang, from its wait-for graph.
+# * work out a rank's place in the world from two numbers.
+# * use the wait-for graph of a hang to name the ranks that are to blame.
 # * repair an exchange that hangs, for a ring of any size.
-# * get a job working again after a fault, without a restart.
+# * get a job working again after a fault, without restarting the notebook.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 25 · **Ranks:** 4, on 2 nodes · **Points:** 10.
 #
-# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run
-# the check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is,
-# because the checks break the cluster on purpose, and healing then brings your functions back. Below each check, you see what it prints when the answer is
-# right, so that you know what to aim at. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where
-# you wrote it.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run the
+# check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is, because the
+# checks break the cluster on purpose, and healing then restores your functions. Below each check, you see what it prints when the answer is right, so that you
+# know what to aim for. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where you wrote it.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -35,10 +34,10 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## 1. Where am I?
 #
-# `torchrun` (like our cluster) gives each rank the number of its node in `GROUP_RANK`, but other launchers have no such variable. If consecutive ranks fill
-# one node after the other, however, two numbers are enough, namely `RANK` and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. Our cluster and
-# `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them in turn, like a card dealer. Write
-# a function for the first kind of placement that needs only these two numbers.
+# `torchrun` (like our cluster) gives each rank the number of its node in `GROUP_RANK`, but other launchers have no such variable. If consecutive ranks fill one
+# node after the other, however, two numbers are enough, namely `RANK` and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. Our cluster and
+# `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them over the nodes in turn, as a dealer
+# distributes cards. Write a function that computes a rank's place from only these two numbers, for the first kind of placement.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -76,7 +75,7 @@ if rank in ring:
     dist.send(torch.tensor([float(rank)]), ring[(rank + 1) % 3])
 
 # %% [markdown]
-# The picture is drawn from two objects, which this kernel keeps as `cluster.fault.waiting` and `cluster.fault.edges`.
+# The picture of this hang is drawn from two objects, which this kernel keeps as `cluster.fault.waiting` and `cluster.fault.edges`.
 
 # %%
 for waiting_rank, where in cluster.fault.waiting.items():
@@ -85,14 +84,13 @@ for waiting_rank, where in cluster.fault.waiting.items():
 print(cluster.fault.edges)
 
 # %% [markdown]
-# Write the function that reads the graph for you. There are two kinds of hangs:
+# Write a function that reads the wait-for graph for you. There are two kinds of hang:
 #
 # * `"absent"` means that some ranks are waited for but do not wait themselves, so they are to blame.
-# * `"circle"` means that no rank is absent. The ranks of the circle are to blame, and no others, because other ranks may be waiting for the circle without
-#   being part of it.
+# * `"circle"` means that no rank is absent. Only the ranks of the circle are to blame. Other ranks may be waiting for the circle without being part of it.
 #
-# A rank may also have finished while no rank waits for it, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it causes three real ones
-# on your cluster.
+# A rank may also have finished without being waited for, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it causes three real hangs on
+# your cluster.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -127,9 +125,9 @@ check.diagnose(cluster, diagnose)
 # %% [markdown]
 # ## 3. Repair the exchange
 #
-# Each rank in a ring gives its value to the next rank, and gets the value of the previous rank. You have just seen that this fails if every rank receives
-# first. (It is no better if every rank sends first, because a large message leaves only when the other side takes it, and `gloo` treats small messages in the
-# same way.) Repair the order of the calls.
+# Each rank in a ring gives its value to the next rank and receives the value of the previous rank. You have just seen that this exchange hangs if every rank
+# receives first. (It also hangs if every rank sends first, because a large message leaves only when the other side receives it, and `gloo` treats small
+# messages in the same way.) Repair the order of the calls.
 #
 # `members` lists the ranks in the order of the ring. For example, in `[2, 0, 3]`, rank 2 gives its value to rank 0, rank 0 to rank 3, and rank 3 to rank 2.
 # The check uses rings of four, three and two ranks, and the remaining ranks do not take part.
@@ -138,8 +136,9 @@ check.diagnose(cluster, diagnose)
 #
 # <details><summary>Hint</summary>
 #
-# There are two ways. In the first, some ranks send first while the others receive first. Which ranks would these be in a ring of three? In the second, each
-# rank begins to send and immediately goes on to receive, for which you can use `dist.isend`. For more help, run `hint("00-exchange")` in a separate cell.
+# There are two ways. In the first, some ranks begin with the send, and the others begin with the receive. Which ranks would begin with the send in a ring of
+# three? In the second, each rank begins to send and immediately goes on to receive, for which you can use `dist.isend`. For more help, run
+# `hint("00-exchange")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="exchange"
@@ -180,11 +179,11 @@ saved = cluster.pull("numbers")
 print(saved)
 
 # %% [markdown]
-# Then there is a fault, and the cluster heals. Since all ranks are new, they have no `shard`. Whether they have a process group depends on whether a
-# `--setup` cell makes one. Write the function that gets the job working again in either case, so that each `shard` is what it was before, namely a tensor of
+# Then there is a fault, and the cluster heals. Since all ranks are new, they have no `shard`. Whether they have a process group depends on whether a `--setup`
+# cell creates one. Write a function that gets the job working again in either case, so that each `shard` is what it was before the fault, namely a tensor of
 # whole numbers (int64) with one axis.
 #
-# The check calls your function and then all-reduces the shards, first without any fault, then after one, and then on ranks without a process group.
+# The check calls your function and then all-reduces the shards, first without a fault, then after a fault, and finally on ranks without a process group.
 #
 # *Difficulty ●●○, 6 minutes, 2 points*
 #
@@ -219,10 +218,10 @@ check.recover(cluster, recover)
 # %% [markdown]
 # ## Where to go on
 #
-# * To see your points, run `manyhands check 00` in a terminal. It runs your lab again, with newly drawn numbers.
+# * To see your points, run `manyhands check 00` in a terminal. This command runs your lab again, with newly drawn numbers.
 # * Next comes unit 01 (data parallelism by hand) or unit 02 (MirroredStrategy). Unit 04 builds an all-reduce from `send` and `recv`, in a ring like yours.
 # * To read more about hangs, see T. Hilbrich et al. 2012, *MPI Runtime Error Detection with MUST*,
-#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79), who find deadlocks in MPI programs with a wait-for graph, too.
+#   [doi:10.1109/SC.2012.79](https://doi.org/10.1109/SC.2012.79). The authors also use a wait-for graph, to find deadlocks in MPI programs.
 
 # %%
 cluster.stop()

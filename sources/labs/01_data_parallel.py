@@ -1,14 +1,14 @@
 # %% [markdown] unit={"minutes": 35, "ranks": 4, "framework": "torch", "title": "Data parallelism by hand"}
 # # 01 Lab: a data-parallel step that equals the big batch
 #
-# You write data parallelism in four small pieces, with nothing but an all-reduce. At the end, you can
+# You write data parallelism in four small pieces, and the only collective that you need is an all-reduce. At the end, you can
 #
 # * split a batch of any size into one shard for each rank.
 # * add up the gradients of all ranks, with tied and frozen weights, and with gradients that are missing on some ranks.
-# * write each rank's share of an objective so that the shares add up to it, with losses as a mean over all rows, and weight decay counted once.
+# * write each rank's share of an objective so that the shares add up to the objective, with the losses averaged over all rows and weight decay counted once.
 # * take a step on several ranks, and end with the same weights as a single process.
 #
-# **Before:** the tutorial of this unit, or the PyTorch that it uses. **Minutes:** 35 · **Ranks:** 4, on 2 nodes · **Points:** 13.
+# **Before:** the tutorial of this unit, or the PyTorch functions that it uses. **Minutes:** 35 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster
 # notices it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it
@@ -36,7 +36,7 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # ## 1. Rows
 #
 # A batch has `n` rows. Split it into one slice for each rank, so that neighbouring rows stay together and the slices follow the order of the ranks. If `n`
-# cannot be divided evenly, the first ranks take one row more. If there are fewer rows than ranks, the last ranks get an empty slice.
+# cannot be divided evenly, each of the first ranks takes one more row. If there are fewer rows than ranks, the last ranks get an empty slice.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -61,15 +61,16 @@ check.rows(cluster, "rows_of")
 # %% [markdown]
 # ## 2. The sum of all gradients
 #
-# Every rank has run the backward pass on its own rows. Now each *trained* parameter (one that requires a gradient) gets the sum over the group.
+# Every rank has run the backward pass on its own rows. Now the gradient of each *trained* parameter (one that requires a gradient) must become the sum of this
+# gradient over the ranks of the group.
 #
-# The check's network is not a friendly one. Two of its layers share one weight, which must be summed once. One weight is frozen, so it has no gradient, and
-# it must not have one afterwards. One rank did not use the last layer, so its gradient there is `None` and counts as zeros. (If *no* rank has used a trained
-# parameter, its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose gradient is `None`. With plain
-# SGD, zeros have the same effect, but with weight decay or momentum, a parameter moves even if its gradient is zero.)
+# The check's network is deliberately difficult. Two of its layers share one weight, whose gradient must be summed once. One weight is frozen, so it has no
+# gradient, and it must not have one afterwards. One rank did not use the last layer, so that layer's gradients are `None` on this rank and count as zeros. (If
+# *no* rank has used a trained parameter, its gradient may be zeros or stay `None`, and the check accepts both. PyTorch's optimisers skip a parameter whose
+# gradient is `None`. With plain SGD, zeros have the same effect, but with weight decay or momentum, a parameter moves even if its gradient is zero.)
 #
-# The check also counts what is sent. An all-reduce of `m` numbers moves `2 * (p - 1) * m` between `p` ranks, whereas gathering all gradients on every rank
-# would move more.
+# The check also counts the numbers that are sent. An all-reduce of `m` numbers moves `2 * (p - 1) * m` numbers between `p` ranks, whereas gathering all
+# gradients on every rank would move more.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
@@ -107,15 +108,16 @@ check.gradients(cluster, "sum_gradients")
 #
 # where the $w_j$ are all the numbers in the trained parameters (those of a tied parameter count only once), and $\ell_i$ is the cross entropy of row $i$.
 #
-# Each rank has some of the rows, perhaps none. Write its share so that the shares of all ranks **add up** to $J$. This function does not communicate, because
-# it needs only numbers that each rank knows. Nor does it ask which rank it runs on, because the check computes all shares on one rank.
+# Each rank has some of the rows, or perhaps none. Write a function that computes a rank's share, so that the shares of all ranks **add up** to $J$. This
+# function does not communicate, because it needs only numbers that each rank knows. Nor does it ask on which rank it runs, because the check computes all
+# shares on one rank.
 #
 # *Difficulty ●●○, 9 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What does `cross_entropy` divide by if you do not choose a reduction? How often is R in the sum of all shares? For more help, run `hint("01-share")` in a
-# separate cell.
+# What does `cross_entropy` divide by if you do not choose a reduction? How often does R occur in the sum of all shares? For more help, run `hint("01-share")`
+# in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="share"
@@ -136,13 +138,13 @@ check.share(cluster, "share")
 # %% [markdown]
 # ## 4. The step
 #
-# Now put the pieces together. Every rank of the group gets the same model and the whole batch, but it puts only its own rows through the model. The update is
-# the plainest one, `w -= rate * gradient`, so you need no optimiser.
+# Now put the pieces together. Every rank of the group receives the same model and the whole batch, but it puts only its own rows through the model. The update
+# is the simplest possible, `w -= rate * gradient`, so you need no optimiser.
 #
 # Return the objective of the whole batch as it was before the update, which is the number that a single process would print.
 #
-# The checks use groups of 4, 3 and 2 ranks, with three steps in each, and batches of different sizes. In the group of ranks 1 and 3, rank 3 of the world is
-# rank 1, as `dist.get_rank(group)` reports.
+# The checks use groups of 4, 3 and 2 ranks, with three steps in each, and batches of different sizes. In the group that consists of ranks 1 and 3, rank 3 of
+# the world is rank 1 of the group, as `dist.get_rank(group)` reports.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #
@@ -179,8 +181,8 @@ check.step(cluster, "train_step")
 # %% [markdown]
 # ## All together
 #
-# One task spans units 01 to 10: a network on handwritten digits that trains for 60 steps with batches of 250 rows. Your step trains it on four ranks, and the
-# reference is a single process without PyTorch. This part is not graded, but it works only if your pieces do.
+# One task spans units 01 to 10: a network is trained on handwritten digits for 60 steps, with batches of 250 rows. Your step trains this network on four ranks,
+# and the reference is a single process without PyTorch. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px
@@ -200,12 +202,12 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # ## Where to go on
 #
 # * Unit 04 takes the all-reduce apart, unit 05 asks what it costs, and unit 06 sends gradients while the backward pass is still running.
-# * As an experiment, put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train this network with `train_step` on four ranks, and
-#   with a plain loop over whole batches in one process, and compare the weights of the two. (`track.one_process()` has no batch norm, so it is not the
+# * As an experiment, put `nn.BatchNorm1d(32).double()` behind the first layer of `track.network`. Train this network with `train_step` on four ranks, and with
+#   a plain loop over whole batches in one process, and compare the weights of the two runs. (`track.one_process()` has no batch norm, so it is not the
 #   reference here.)
 # * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017,
-#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely the division
-#   and weight decay.
+#   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely those in the
+#   division and in weight decay.
 
 # %%
 cluster.stop()

@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "tensorflow", "title": "MirroredStrategy"}
 # # 02 Lab: one model on several devices
 #
-# You distribute a training step over devices by hand and then let `MirroredStrategy` do it. Each time, you get the same numbers as on one
-# device. At the end you can
+# You distribute a training step over devices, first by hand and then with `MirroredStrategy`. Both ways give the same numbers as a single device. At the end
+# you can
 #
 # * place the forward and backward passes of a shard on a device of your choice, and add up the gradients;
-# * find out on which device a layer's backward pass runs, and place it where its forward pass ran;
+# * find out on which device a layer's backward pass runs, and place it on the device where the layer's forward pass ran;
 # * fine-tune with `Model.fit` on any number of replicas, with the right scope, metric, global batch and learning rate;
 # * write a loss that does not depend on the number of replicas;
-# * write a training loop that is right up to the last, uneven batch.
+# * write a training loop that is correct even for the last, uneven batch.
 #
 # **Before:** the tutorial of this unit, or the same knowledge of `tf.distribute`. **Minutes:** 45 · **Ranks:** none, one kernel with four
 # devices · **Points:** 12.
 #
-# Every cell runs in this kernel. You can do the exercises in any order, because no check needs the exercise before it. Below each check you see
-# the output to aim at, and when you run the check, you see your own.
+# Every cell runs in this kernel. You can do the exercises in any order, because no check depends on a different exercise. Below each check, you see the output
+# to aim for, and when you run the check, you see your own output.
 
 # %% tags=["setup"]
 import os
@@ -88,10 +88,10 @@ check.by_hand(hand_made_step)
 # %% [markdown]
 # ## 2. Find the bug: a model split by its layers
 #
-# In this exercise the model is split instead of the batch. There are at least as many layers as devices. The first device of the list `devices`
-# must take the first layers, the second device the next ones, and so on, with the layers divided as `np.array_split` would divide them. The
-# check passes the devices in a different order. The weights, the forward pass **and** the backward pass of every layer belong on its device.
-# `layer(w, x)` computes a layer, and the backward pass begins with the gradient of the sum of the output's squares.
+# In this exercise the model is split instead of the batch. There are at least as many layers as devices. The first device of the list `devices` must take the
+# first layers, the second device the next ones, and so on, with the layers divided as `np.array_split` would divide them. The check passes the devices in a
+# random order. The weights, the forward pass **and** the backward pass of a layer belong on the layer's device. `layer(w, x)` returns a layer's output, and the
+# backward pass begins with the gradient of the sum of the output's squares.
 #
 # A colleague wrote the function below. It runs without an error, and a test against one device passes. On four GPUs, however, the last GPU runs
 # out of memory in the backward pass, and a profiler counts more copies between the GPUs than the three that four blocks of layers need in the
@@ -154,7 +154,7 @@ evidence(faulty_gradients)
 #
 # <details><summary>Hint</summary>
 #
-# Compare the two lists with what the first paragraph asks for. Which of the two lists can be repaired by a different choice of `devices[...]`
+# Compare the two lists of device numbers with what the first paragraph asks for. Which of the two lists can be repaired by a different choice of `devices[...]`
 # alone, and which cannot? If you need more help, run `hint("02-split")`.
 # </details>
 
@@ -194,11 +194,11 @@ check.split(split_gradients)
 # %% [markdown]
 # ## 3. Fine-tune with `Model.fit`
 #
-# `build_model()` returns a trained model, whose last layer you train further on all replicas. Build and compile the model so that every variable
-# is mirrored, freeze all layers but the last, and let `fit` compute the accuracy of each epoch.
+# `build_model()` returns a trained model, whose last layer you train further on all replicas. Build and compile the model so that every variable is mirrored,
+# freeze all layers except the last, and let `fit` compute the accuracy of each epoch.
 #
-# A batch of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep each replica's share of the batch
-# as it is, and scale the rate with the global batch, so that k times the batch is trained with k times the rate.
+# A batch size of `per_replica_batch` and a learning rate of `base_rate` are known to work on **one** device. Keep each replica's share of the batch as it is,
+# and scale the rate with the global batch, so that a batch k times as large is trained with k times the rate.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
@@ -237,7 +237,7 @@ check.fit(fine_tune)
 # %% [markdown]
 # ## 4. The loss of a replica
 #
-# `strategy.run` will call this function on every replica. The losses that the replicas return are *summed*, and so are their gradients. The
+# `strategy.run` will call the function that you write here on every replica. The losses that the replicas return are *summed*, and so are their gradients. The
 # check runs the function on equal shards, on unequal shards, and with fewer examples than replicas, so that some shards are empty.
 #
 # *Difficulty ●●○, 5 minutes, 2 points*
@@ -265,9 +265,8 @@ check.replica_loss(replica_loss)
 # %% [markdown]
 # ## 5. An epoch
 #
-# Write the whole loop, which distributes the data, runs the step on every replica, reduces the losses and updates the weights. The loss of a
-# step is the mean over the examples that the batch *really* has, even in the last, smaller batch. The model returns logits, and the loss is the
-# softmax cross-entropy.
+# Write the whole training loop, which distributes the data, runs the step on every replica, reduces the losses and updates the weights. The loss of a step is
+# the mean over the examples that the batch *really* has, even in the last, smaller batch. The model returns logits, and the loss is the softmax cross-entropy.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
@@ -311,11 +310,11 @@ check.epoch(train_epoch)
 # %% [markdown]
 # ## What you can do now
 #
-# You have written what a strategy does (exercise 1) and what it does not do (exercise 2), and you have let `fit` do the work (exercise 3). You
-# have also used a strategy where it leaves the thinking to you, that is, for the scale of the loss and for the uneven batch (exercises 4 and 5).
+# You have written what a strategy does (exercise 1) and what it does not do (exercise 2), and you have let `fit` do the work (exercise 3). You have also used a
+# strategy where it leaves the decisions to you, namely about the scale of the loss and about the uneven batch (exercises 4 and 5).
 #
-# **Go on** with an experiment in the tutorial's training loop. Raise the global batch with the number of replicas, and compare what three epochs
-# then reach with the old learning rate and with the scaled one. After that, unit 07 does the same on several machines.
+# **Go on** with an experiment in the tutorial's training loop. Raise the global batch with the number of replicas, and compare the losses that three epochs
+# then reach with the old learning rate and with the scaled rate. After that, unit 07 trains on several machines.
 #
 # **References.** TensorFlow guide, [Custom training with
 # tf.distribute.Strategy](https://www.tensorflow.org/tutorials/distribute/custom_training) ·

@@ -1,22 +1,22 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 1, "framework": "torch", "title": "DataParallel"}
 # # 03 Lab: nn.DataParallel, written by hand
 #
-# You write the four parts of `nn.DataParallel`, and put them together. At the end you can
+# You write the four parts of `nn.DataParallel` and put them together. At the end you can
 #
-# * split nested inputs into pieces for the replicas, for any number of rows, and join their outputs;
-# * make replicas whose gradients arrive in the original, with tied and frozen weights and buffers;
-# * run them in threads that keep the caller's modes, and report what went wrong in which replica;
+# * split nested inputs into pieces for the replicas, for any number of rows, and join the replicas' outputs;
+# * make replicas whose gradients arrive in the original, even with tied weights, frozen weights and buffers;
+# * run replicas in threads that keep the caller's modes, and report what went wrong in which replica;
 # * explain and show what becomes of batch norm's statistics;
 # * keep the outputs off device 0.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** none · **Points:** 24, one of which needs two GPUs.
 #
-# If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach lasts, although `nn.DataParallel` is on its way out. Each check
-# needs only its own function.
+# If you are short of time, do exercises 1, 3 and 4 (33 minutes), because what they teach remains useful, although `nn.DataParallel` is on its way out. Each
+# check needs only its own function.
 #
-# Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, the list of devices contains `"cpu"` four times, but
-# replicas are real copies and threads are real threads. The checks also use a device called `"meta"`. On every machine, tensors on it have a shape but no
-# numbers, so they show even without a GPU whether something was moved. Below each check you see what it prints when the answer is right.
+# Everything runs in this one kernel. A *device* is given by its name, such as `"cuda:1"`. Here, the list of devices contains `"cpu"` four times, but replicas
+# are real copies and threads are real threads. The checks also use a device called `"meta"`. On every machine, tensors on this device have a shape but no
+# numbers, so they show even without a GPU whether something was moved. Below each check, you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 import copy
@@ -32,20 +32,19 @@ from manyhands.checks import dataparallel as check
 # %% [markdown]
 # ## 1. Scatter
 #
-# A module's inputs can be nested, because tuples, lists and dicts can contain tensors, numbers, strings and None. Split all tensors along their rows
-# (dimension 0) as `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, except that each tensor is replaced by a
-# piece of it.
+# A module's inputs can be nested, with tensors, numbers, strings and None inside tuples, lists and dicts. Split all tensors along their rows (dimension 0) as
+# `torch.chunk` does, and make a list with one item for each replica. An item looks like `value`, except that each tensor is replaced by a piece of it.
 #
-# Whatever is not a tensor goes to all replicas, as the same object. With few rows there may be fewer pieces than devices. For example, 5 rows on 4 devices
-# are 2, 2 and 1. Then the list is shorter, and objects that could go to all devices go only to those with a piece, because the fewest pieces decide.
-# Containers keep their type, and an empty one goes to all replicas.
+# An object that is not a tensor is passed to all replicas, as the same object. With few rows, there may be fewer pieces than devices. For example, 5 rows on 4
+# devices give pieces of 2, 2 and 1 rows. The list is then shorter, and other objects are passed only to the devices that have a piece, because the input with
+# the fewest pieces decides. Containers keep their type, and an empty container is passed to all replicas.
 #
 # *Difficulty ●●○, 10 minutes, 5 points*
 #
 # <details><summary>Hint</summary>
 #
-# `zip(*lists)` puts together the first items, then the second ones, and so on, until the shortest list ends. If you need more help, run
-# `hint("03-scatter")` in a separate cell.
+# `zip(*lists)` combines the first items, then the second items, and so on, until the shortest list ends. If you need more help, run `hint("03-scatter")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="scatter"
@@ -71,7 +70,7 @@ check.scatter(scatter)
 # %% [markdown]
 # ## 2. Gather
 #
-# Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single one, on one device. Tensors are joined
+# Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single output, on one device. Tensors are joined
 # along their rows. However, a tensor without dimensions has no rows, so such numbers become a vector with one entry for each replica. None stays None.
 #
 # Your function must refuse two things, namely dicts with different keys (`ValueError`), and anything that is not a tensor, a container or None
@@ -81,7 +80,7 @@ check.scatter(scatter)
 #
 # <details><summary>Hint</summary>
 #
-# Look at the first replica's output to see what it is. If you need more help, run `hint("03-gather")`.
+# Look at the first replica's output to see what kind of object you must gather. If you need more help, run `hint("03-gather")`.
 # </details>
 
 # %% tags=["solution"] grade_id="gather"
@@ -110,12 +109,12 @@ check.gather(gather)
 # %% [markdown]
 # ## 3. Replicate
 #
-# Make a copy of the module for each device, with separate submodules at every depth. The backward pass must find its way from a replica's parameters to
-# the original parameters, so that the gradients of all replicas add up there. The original itself stays as it is, and a frozen weight stays frozen.
+# Make a copy of the module for each device, with separate submodules at every depth. The backward pass must lead from a replica's parameters to the original
+# parameters, so that the gradients of all replicas add up there. The original itself stays as it is, and a frozen weight stays frozen.
 #
 # A weight that two layers share has two names but is *one* tensor, so it is copied once and is shared in the replica, too. (The tutorial's version goes by
-# name, and therefore leaves the second name unconnected.) Replica 0 shares the memory of its buffers with the original, so that what its layers write into
-# them is kept. The other replicas have copies of the buffers.
+# name, and therefore leaves the second name unconnected.) Replica 0 shares the memory of its buffers with the original, so that whatever its layers write into
+# the buffers is kept. The other replicas have copies of the buffers.
 #
 # *Difficulty ●●●, 11 minutes, 5 points*
 #
@@ -144,21 +143,21 @@ check.replicate(replicate)
 # %% [markdown]
 # ## 4. Parallel apply
 #
-# Run all replicas at the same time, each in a thread, and return their results in the order of the replicas. Two things do not cross into a thread by
-# themselves:
+# Run all replicas at the same time, each in a thread, and return their results in the order of the replicas. Two things do not pass between a thread and its
+# caller automatically:
 #
-# * **Modes.** Grad mode and autocast belong to a thread, and a new thread begins with grad mode on and autocast off. Carry over what the caller has,
-#   namely `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)` and `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices
+# * **Modes.** Grad mode and autocast belong to a thread, and a new thread begins with grad mode on and autocast off. Carry over the caller's modes, which you
+#   get from `torch.is_grad_enabled()`, `torch.is_autocast_enabled(kind)` and `torch.get_autocast_dtype(kind)`, where `kind` is the type of the devices
 #   (`"cpu"`, `"cuda"`).
-# * **Exceptions.** An exception ends its thread, but the caller does not notice. Therefore, wait for all threads first. If replicas have failed, raise a
+# * **Exceptions.** An exception ends its thread, but the caller does not notice it. Therefore, wait for all threads first. If replicas have failed, raise a
 #   `RuntimeError` whose text names the first of them, for example as `replica 2`, and keep the original exception as its cause (`raise ... from error`).
 #
 # *Difficulty ●●●, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# The return value of a thread's function is lost. Instead, let the function write into a list of the caller, at the replica's place. If you need more
-# help, run `hint("03-apply")`.
+# The return value of a thread's function is lost. Instead, let the function write its result into a list of the caller, at the replica's place. If you need
+# more help, run `hint("03-apply")`.
 # </details>
 
 # %% tags=["solution"] grade_id="apply"
@@ -201,8 +200,8 @@ check.apply(parallel_apply)
 # Put the four functions together. Positional and keyword arguments must give the same number of pieces. For example, with 5 rows on 4 devices, a keyword
 # argument that is not a tensor must not start a fourth replica.
 #
-# One criterion compares your function with `nn.DataParallel` itself, which needs two GPUs. Elsewhere it is BLOCKED, which means that it has neither failed
-# nor passed and is not counted.
+# One criterion compares your function with `nn.DataParallel` itself, which needs two GPUs. On other machines, the criterion is BLOCKED, which means that it has
+# neither failed nor passed and is not counted.
 #
 # *Difficulty ●○○, 5 minutes, 4 points*
 #
@@ -231,7 +230,7 @@ check.forward(data_parallel)
 # ## 6. The loss inside
 #
 # Gathered scores fill device 0. Therefore, compute the loss where the scores are, and gather almost nothing. A replica returns **two numbers at most**, as
-# tensors without dimensions. They are gathered as in your exercise 2, and `whole_loss` computes from them the mean over all rows, whatever the sizes of
+# tensors without dimensions. These numbers are gathered as in exercise 2. From them, `whole_loss` computes the mean loss over all rows, whatever the sizes of
 # the pieces are.
 #
 # *Difficulty ●●○, 5 minutes, 2 points*
@@ -265,8 +264,8 @@ check.loss(loss_part, whole_loss)
 # %% [markdown]
 # ## All together
 #
-# Your functions now train the network that runs through units 01 to 10, on handwritten digits. It takes 60 steps with batches of 250 rows, on four
-# replicas (63, 63, 63 and 61 rows). The reference is a single process without PyTorch. This part is not graded, but it works only if your parts do.
+# Your functions now train the network of units 01 to 10 on handwritten digits. The training run takes 60 steps with batches of 250 rows, on four replicas (63,
+# 63, 63 and 61 rows). The reference is a single process without PyTorch. This part is not graded, but it works only if your parts do.
 
 # %%
 from manyhands import track
@@ -296,8 +295,8 @@ print(f"same weights as one process, to 1e-12: {far < 1e-12}")
 #
 # * Read `torch/nn/parallel/` in your own installation. The files `scatter_gather.py`, `replicate.py` and `parallel_apply.py` are short, and you now know
 #   what each line is for.
-# * Leave `reduction="sum"` out of your `loss_part`, and look at the last line again.
-# * Unit 06 does without threads, without copies in every step and without device 0, because it uses one process for each device.
+# * Leave `reduction="sum"` out of your `loss_part`, run the cells after it again, and look at the last line.
+# * Unit 06 needs no threads, no copies in every step and no gathering on device 0, because it uses one process for each device.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv
 # 2006.15704](https://arxiv.org/abs/2006.15704) · [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html) in PyTorch's

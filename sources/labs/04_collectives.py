@@ -5,17 +5,17 @@
 #
 # * broadcast along a tree from any root, in log2 p rounds.
 # * sum along a ring so that each rank ends with its part of the sum, and put the parts together again.
-# * do both for 5 and for 3 ranks, for sizes that they do not divide, for any dtype, inside a group, and without a deadlock.
-# * show from the ledger that each rank sends 2 (p - 1)/p times the bytes and no more.
-# * predict what star, tree and ring cost on worlds that you cannot start here.
-# * find two bugs in an all-reduce that runs, by its values and by the ledger.
+# * do both for 5 and for 3 ranks, for sizes that the number of ranks does not divide, for any dtype, inside a group, and without a deadlock.
+# * show with the ledger that each rank sends 2 (p - 1)/p times the tensor's bytes and no more.
+# * predict what the star, the tree and the ring cost in worlds that you cannot start here.
+# * find two bugs in an all-reduce that runs without an error, one from its values and the other from the ledger.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 60 · **Ranks:** 5 · **Points:** 17.
 #
 # Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, the cluster notices
 # it, reports which rank is waiting for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when
-# the answer is right. Since everything consists of single messages, the ranks use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules
-# for messages, see the tutorial).
+# the answer is right. Since all exercises use single messages, the ranks use gloo and CPU tensors, even on a machine with GPUs (NCCL has different rules for
+# messages, as the tutorial explains).
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -43,18 +43,19 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # | `work = dist.isend(x, group=group, group_dst=peer)` | immediately; keep `work`, because x may be changed only after `work.wait()` |
 # | `work = dist.irecv(x, group=group, group_src=peer)` | immediately; x may be read after `work.wait()` |
 #
-# Ranks are counted **inside the group**. Therefore, `dist.get_rank(group)` is between 0 and p - 1, and `dist.get_world_size(group)` is p. `group=None` is the
-# world. The checks use groups of 5, 3 and 2 ranks. All tensors are contiguous, and all results are written *in place*.
+# Ranks are numbered **inside the group**. Therefore, `dist.get_rank(group)` is between 0 and p - 1, and `dist.get_world_size(group)` is p. `group=None` means
+# the world. The checks use groups of 5, 3 and 2 ranks. All tensors are contiguous, and all results are written *in place*.
 #
 # ## 1. A broadcast along a tree
 #
-# The number of ranks that have x doubles in each round, from 1 to 2, 4, and so on. The tutorial's tree works for root 0, whereas yours must work for any root.
+# In a tree, the number of ranks that have x doubles in each round, from 1 to 2, to 4, and so on. The tutorial's tree works for root 0, whereas yours must work
+# for any root.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Give the ranks new numbers that are counted from the root. For more help, run `hint("04-broadcast")` in a separate cell.
+# Give the ranks new numbers that begin with 0 at the root. For more help, run `hint("04-broadcast")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="broadcast"
@@ -83,13 +84,14 @@ check.broadcast(cluster, "tree_broadcast")
 # %% [markdown]
 # ## 2. The first half of the ring: reduce-scatter
 #
-# `chunks` is a list of p tensors with one dimension, whose sizes are the same on all ranks. At the end, `chunks[r]` of rank r must hold the sum of `chunks[r]`
-# over all ranks. What the other chunks hold afterwards does not matter.
+# `chunks` is a list of p tensors with one dimension, and each chunk has the same size on all ranks. At the end, `chunks[r]` of rank r must hold the sum of
+# `chunks[r]` over all ranks. What the other chunks hold afterwards does not matter.
 #
-# There are p - 1 rounds. In each round, every rank sends *one* chunk to the next rank, and adds the chunk that it receives from the previous rank. The
-# tutorial's ring leaves rank r with the sum of chunk r + 1. Here, however, it must be chunk r, as in MPI and NCCL.
+# There are p - 1 rounds. In each round, every rank sends *one* chunk to the next rank, and adds the chunk that it receives from the previous rank to its own
+# version of this chunk. The tutorial's ring leaves rank r with the sum of chunk r + 1. Here, however, rank r must end with the sum of chunk r, as in MPI and
+# NCCL.
 #
-# Chunks may differ in size and may be empty. Their dtype is float32, float64 or int64.
+# The chunks of a list may differ in size and may be empty. Their dtype is float32, float64 or int64.
 #
 # *Difficulty ●●●, 14 minutes, 3 points*
 #
@@ -132,7 +134,7 @@ check.reduce_scatter(cluster, "ring_reduce_scatter")
 #
 # <details><summary>Hint</summary>
 #
-# What can a rank send in round 0? In round 1, which chunk does it have that its next rank does not have yet? For more help, run `hint("04-all-gather")` in a
+# What can a rank send in round 0? In round 1, which chunk does it have that the next rank does not have yet? For more help, run `hint("04-all-gather")` in a
 # separate cell.
 # </details>
 
@@ -163,8 +165,8 @@ check.all_gather(cluster, "ring_all_gather")
 # Put the two halves together. x has any number of dimensions, any of the three dtypes, and any number of elements. This number need not be divisible by p, and
 # it may be smaller than p.
 #
-# The check examines the values **and the ledger**. A solution that gathers everything and adds it up gets the right values, but it sends p/2 times the bytes,
-# so it fails.
+# The check examines the values **and the ledger**. A solution that gathers everything and adds it up computes the right values, but it sends p/2 times as many
+# bytes as a ring, so it fails.
 #
 # *Difficulty ●●○, 8 minutes, 4 points*
 #
@@ -200,19 +202,19 @@ check.all_reduce(cluster, "ring_all_reduce")
 # | `way` | what the ranks do |
 # |---|---|
 # | `"star"` | all ranks send x to rank 0, which adds up what it receives and sends the sum to each of them |
-# | `"tree"` | a sum along the tree of exercise 1 (a *binomial* tree), backwards, to rank 0, then a broadcast along the same tree |
+# | `"tree"` | a sum to rank 0, backwards along the tree of exercise 1 (a *binomial* tree), and then a broadcast along the same tree |
 # | `"ring"` | reduce-scatter and all-gather as you wrote them, where p divides the number of elements |
 # | `"gather"` | each rank sends x to every other rank, and each rank adds up what it receives |
 #
-# `most_bytes` returns how many bytes the **busiest** rank *sends*, because the others wait for it. `rounds` returns how many messages must follow one another,
-# in your tree broadcast (`"broadcast"`) and in your all-reduce (`"ring"`). The check runs all of them, compares your answers with the ledger, and asks about
-# worlds with more ranks.
+# `most_bytes` returns how many bytes the **busiest** rank *sends*, which matters because the others wait for this rank. `rounds` returns how many messages must
+# follow one another in your tree broadcast (`"broadcast"`) or in your all-reduce (`"ring"`). The check runs all these algorithms, compares your answers with
+# the ledger, and asks about worlds with more ranks.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Draw the tree for 5 ranks. How often does rank 0 send, and in which half? For more help, run `hint("04-cost")` in a separate cell.
+# Draw the tree for 5 ranks. How often does rank 0 send, and in which half of the all-reduce? For more help, run `hint("04-cost")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="cost"
@@ -240,7 +242,7 @@ check.cost(cluster, "most_bytes", "rounds")
 # ## 6. Find the bugs
 #
 # `suspect_all_reduce` uses halving and doubling, as in the tutorial. Its author tested it on 2 and on 4 ranks, and all sums were right. Nevertheless, it has
-# **two bugs**. One of them shows in the values if you use a different test. The other shows only in the ledger, and in no value. `swapped` has no bug.
+# **two bugs**. One of them shows in the values if you use a different test. The other shows only in the ledger and not in any value. `swapped` has no bug.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -270,7 +272,8 @@ def suspect_all_reduce(x, group=None):
         other.copy_(swapped(mine, partner, group))
 
 # %% [markdown]
-# This was the author's test, on ranks 0 to 3. Change what the ranks put into x until a sum is wrong, and compare the bytes with what they should be.
+# The second cell below is the author's test, on ranks 0 to 3. Change what the ranks put into x until a sum is wrong, and compare the number of bytes with what
+# it should be.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -326,8 +329,8 @@ check.halving(cluster, "halving_all_reduce")
 # %% [markdown]
 # ## All together
 #
-# Your broadcast gives all ranks the same initial weights, and your all-reduce adds up their gradients. With these two, a network learns to read digits on five
-# ranks and reaches the weights that a single process computes. This part is not graded, but it works only if your pieces do.
+# Your broadcast gives all ranks the same initial weights, and your all-reduce adds up their gradients. With these two functions, a network learns to read
+# digits on five ranks and reaches the weights that a single process computes. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px
@@ -367,8 +370,8 @@ print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 # ## Where to go on
 #
 # * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same with gloo or NCCL, so use them in your programs.
-# * Unit 05 measures what a message and a byte cost, and finds the size at which tree and ring cross. Unit 06 hides the all-reduce behind the backward pass.
-#   Unit 16 uses each half of the ring separately.
+# * Unit 05 measures what a message and a byte cost, and finds the size at which a tree and a ring take equally long. Unit 06 hides the all-reduce behind the
+#   backward pass. Unit 16 uses each half of the ring separately.
 # * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).
 
 # %%

@@ -6,8 +6,8 @@
 # 1. explain what a rank, a node and the world are, and read each rank's place in the world.
 # 2. tell whether a cell is run by this kernel or by one or more ranks.
 # 3. let ranks communicate through a process group, with an all-reduce and a message.
-# 4. read a wait-for graph, and tell whether the ranks wait for a missing rank, or for each other in a circle.
-# 5. continue after a fault without restarting anything, and explain what was lost and what came back.
+# 4. read a wait-for graph, and tell whether the ranks wait for a missing rank or for each other in a circle.
+# 5. continue after a fault without restarting anything yourself, and explain what was lost and what was restored.
 #
 # **Before:** you can read a little Python. **Minutes:** 30, then the lab · **Ranks:** 4, on 2 nodes. Run the cells from top to bottom with Shift+Enter. Three
 # of them end in an error on purpose.
@@ -37,13 +37,14 @@ cluster  # draws the cluster, with the devices of your machine
 # %% [markdown]
 # ## Who runs this cell?
 #
-# So far, every cell was run by **this kernel**, which is the one Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks**
-# at the same time, and this kernel shows what they print, in the order of the ranks.
+# So far, every cell has been run by **this kernel**, which is the Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks** at
+# the same time, and this kernel shows what they print, in the order of the ranks.
 #
-# The package underneath is **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to them. It has
-# a `%%px`, too, but the one here is the course's own, with output in the order of the ranks, `--setup`, and the watch that you will meet below.
+# The cluster is built on the package **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to
+# them. This package also has a `%%px`, but the notebook uses the course's own version, which prints in the order of the ranks, adds the option `--setup`, and
+# includes the watch that you will meet below.
 #
-# Each rank finds its place in environment variables, just as it would under PyTorch's launcher `torchrun`.
+# Each rank reads its place in the world from environment variables, just as it would under PyTorch's launcher `torchrun`.
 
 # %%
 # %%px
@@ -60,12 +61,12 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # | `GROUP_RANK` | the number of my node |
 # | `LOCAL_RANK` | my number on my node, from 0, which selects my GPU |
 #
-# The same code ran four times, and only these numbers made a difference. Nearly all distributed training is written in this way, as *one program, in which
-# each rank does its own part.*
+# The same code ran four times, and only the values of these variables told the ranks apart. Nearly all code for distributed training is written in this way, as
+# *one program in which each rank does its own part.*
 #
-# **Predict, then run.** First this kernel sets `x`, and then each rank does. What does the last of the three cells print? The next cell asks you this
-# question, so choose an answer, click *Lock*, run on, and read how your prediction was settled. You can also run on without an answer. `Start_Here` shows how
-# often you were right, and how surprised you were.
+# **Predict, then run.** In three short cells, first this kernel sets `x`, then each rank sets `x`, and finally this kernel prints `x`. What does the kernel
+# print? The next cell asks you this question, so choose an answer, click *Lock*, run the cells that follow, and read how your prediction was settled. You can
+# also continue without an answer. `Start_Here` shows how often you were right, and how surprised you were.
 
 # %%
 predict("00-whose-x",
@@ -90,8 +91,8 @@ settle("00-whose-x", lambda: str(x))
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# It prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel never
-# sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
+# The last cell prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel
+# never sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
 # </details>
 #
 # You can send values between this kernel and the ranks, and you can run a cell on only some of the ranks:
@@ -107,12 +108,12 @@ print(greeting, "from rank", os.environ["RANK"])
 # %% [markdown]
 # ## The first communication
 #
-# Ranks talk to each other through a **process group**. They find each other in `init_process_group`, through a small store at `MASTER_ADDR` and
-# `MASTER_PORT`, which rank 0 or the launcher keeps and where each rank leaves its address. Whether a rank waits in this call until all ranks have arrived
-# depends on the library, so do not rely on it.
+# Ranks talk to each other through a **process group**. In `init_process_group`, they find each other through a small store, which rank 0 or the launcher keeps
+# at `MASTER_ADDR` and `MASTER_PORT` and in which each rank leaves its address. Whether a rank waits in this call until all ranks have arrived depends on the
+# library, so do not rely on such a wait.
 #
 # The library that carries the messages here is `gloo`, which works on every CPU, while `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
-# because its calls wait on the line where you wrote them, and that is what we want to see.
+# because a call of `gloo` waits on the line where you wrote it, and these waits are what we want to see.
 #
 # Remember the option `--setup`, because it will become important.
 
@@ -128,10 +129,10 @@ dist.init_process_group("gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# An **all-reduce** combines a tensor over all ranks (it adds, unless you choose a different operation), and every rank gets the result. It is the heart of
-# data parallel training, where the tensor is the gradient.
+# An **all-reduce** combines the tensors of all ranks (it adds them, unless you choose a different operation), and every rank receives the result. It is the
+# heart of data-parallel training, where the tensors are gradients.
 #
-# **Predict, then run.** What does rank 2 print?
+# **Predict, then run.** Each rank passes `[1, rank, 10 * rank]` to an all-reduce. What does rank 2 print afterwards?
 
 # %%
 predict("00-all-reduce",
@@ -154,8 +155,8 @@ settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 # `t`, so if you run the all-reduce a second time, you add up the sums.
 # </details>
 #
-# An all-reduce is a **collective**, which means that *every* rank of the group must call it, because every rank contributes a part of the result. What
-# happens if one rank does not?
+# An all-reduce is a **collective**, which means that *every* rank of the group must call it, because every rank contributes to the result. What happens if one
+# rank does not call it?
 #
 # ## A barrier that one rank skips on purpose
 #
@@ -182,33 +183,34 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# They wait and get no error. Since no rank has failed, there is no error message before the group's timeout (for `gloo`, 30 minutes unless you set a
-# different one). Until then, a wait inside the library cannot even be interrupted from Python. In a real job, you would see four processes that look alive,
+# Ranks 0, 1 and 3 wait and get no error. Since no rank has failed, there is no error message before the group's timeout (for `gloo`, 30 minutes unless you set
+# a different one). Until then, a wait inside the library cannot even be interrupted from Python. In a real job, you would see four processes that look alive
 # and a log that does not grow.
 # </details>
 #
-# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for as long as the
-# *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), this is a **hang**. The cluster then asks each rank where it
-# is waiting. Read the report from top to bottom:
+# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the length of the
+# *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank
+# where it is waiting. From top to bottom, its report shows:
 #
-# * one line per rank, which says what the rank is doing, and on which line of the cell;
+# * one line per rank, which says what the rank is doing and on which line of the cell;
 # * which rank waits for which, for example `0 -> 2` if rank 0 waits for rank 2;
-# * the likely cause;
-# * what was done about it, which we explain below.
+# * the likely cause; and
+# * what the cluster did about the hang, which we explain below.
 #
 # ## The wait-for graph
 #
-# The picture in the report is the most useful one in this unit. Its circles are ranks, and **an arrow goes from a rank that waits to the rank it waits for**.
-# To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
+# The picture in the report is the most useful one in this unit. Each disc is a rank, and **an arrow points from a rank that waits to the rank for which it
+# waits**. To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
 #
-# * **It ends at a rank without an outgoing arrow.** That rank waits for no other rank, but it did not make the call. Ask what *it* did. (Above, this is rank
-#   2.)
-# * **It never ends, because the arrows form a circle** (a *cycle*, and the hang is called a *deadlock*). No rank is missing, but none of them can go first.
+# * **The walk ends at a rank without an outgoing arrow.** That rank does not wait for any other rank, and it has not made the call. Ask what *it* did instead.
+#   (Above, this is rank 2.)
+# * **The walk never ends, because the arrows form a circle** (this is called a *cycle*, and such a hang a *deadlock*). No rank is missing, but none of the
+#   ranks can go first.
 #
-# However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. A circle alone is then not a deadlock, because a
-# rank outside the circle may still send (Holt 1972).
+# However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. A cycle alone is then not a deadlock, because a
+# rank outside the cycle may still send (Holt 1972).
 #
-# **Predict, then run.** Each rank wants to give its number to the next one, and receives before it sends. What does the wait-for graph look like?
+# **Predict, then run.** Each rank wants to give its number to the next rank, but it receives before it sends. What does the wait-for graph look like?
 
 # %%
 predict("00-graph",
@@ -237,17 +239,17 @@ settle("00-graph", shape)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# Every rank waits to receive first, so no rank ever reaches the line that sends. `send` and `recv` are messages between two ranks, and here each rank waits
-# for the one before it, which makes a circle through all four. No rank is more to blame than the others, because it is the *order of the calls* that is
-# wrong. You will repair it in the lab.
+# Every rank waits to receive first, so no rank ever reaches the line that sends. `send` and `recv` transfer a message between two ranks. Here, each rank waits
+# for the rank before it, so the arrows form a circle through all four. No rank is more to blame than the others, because it is the *order of the calls* that is
+# wrong. You will repair this order in the lab.
 # </details>
 #
 # ## Healing: what is lost, and what comes back
 #
 # After a hang, the old ranks are of no use, because they are stuck in a call that cannot be interrupted before its timeout. Therefore, the cluster **heals**,
-# which means that it ends all four processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. It replaces all four
-# because `gloo`'s process group cannot continue with only some of its members. (An NCCL group can, since `dist.shrink_group` makes a group of the ranks that
-# are left.)
+# which means that it ends all four processes and starts four new ones, as `torchrun --max-restarts=3` does when a rank has failed. The cluster replaces all
+# four because `gloo`'s process group cannot continue with only some of its members. (With NCCL, `dist.shrink_group` makes a new group of the ranks that are
+# left.)
 #
 # This kernel was not restarted, so `x` is still 100 here. The ranks, however, are new processes.
 #
@@ -276,18 +278,19 @@ print(t.tolist())
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# All variables of the ranks were lost with their processes. After that, the cluster ran the cells marked `--setup` again, in order. These cells brought back
-# the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
+# All variables of the ranks were lost together with the old processes. After that, the cluster ran the cells marked `--setup` again, in order. These cells
+# restored the imports, the process group, `rank` and `world_size`, but none of them sets `keepsake`.
 # </details>
 #
-# Therefore, **put `--setup` on cells that prepare** (imports, the process group, functions), and not on cells that do the work. Anything that a job must not
-# lose has to be kept outside its ranks, in this kernel or in a file. Such a copy is called a *checkpoint*. You can also heal the cluster by hand with
-# `cluster.heal()`.
+# Therefore, **put `--setup` on cells that prepare the ranks** (with imports, the process group and functions), and not on cells that do the work. If a job must
+# not lose something, keep a copy of it outside the ranks, either in this kernel or in a file. Such a copy is called a *checkpoint*. You can also heal the
+# cluster by hand with `cluster.heal()`.
 #
 # ## An exception on one rank
 #
 # A rank can also fail loudly while the others wait for it. In that case, the cluster does not wait for the patience to run out, and its report shows the
-# exception first, followed by the ranks that waited for the failed one. (It does the same when a rank dies because its memory was full or its machine failed.)
+# exception first, followed by the ranks that waited for the failed rank. (The cluster reacts in the same way when a rank dies because its memory is full or its
+# machine fails.)
 
 # %% tags=["raises-exception"]
 # %%px
@@ -296,10 +299,10 @@ mean = 12 / batches[rank]
 dist.barrier()
 
 # %% [markdown]
-# Without the watch, you would have seen three waiting ranks, and you might have looked for the mistake there.
+# Without the watch, you would have seen three waiting ranks, and you might have looked for the mistake in these ranks.
 #
-# **A rank that is only working is not part of a hang**, however long it takes. In the next cell, rank 3 is late, and the patience of one second is over long
-# before it arrives.
+# **A rank that is still working is not part of a hang**, however long its work takes. In the next cell, rank 3 is late, and the patience of one second runs out
+# before that rank arrives.
 
 # %%
 # %%px --patience 1
@@ -311,9 +314,9 @@ print("through")
 # %% [markdown]
 # ## The stop button
 #
-# A rank in an endless loop is working, too. Since this is not a hang, it is up to you to press the **stop button** (■, above the notebook). It stops the cell
-# on all ranks, and shows where each of them was. If a rank cannot be stopped in any other way, the cluster is healed. Try it now, so that you know it when
-# you need it. Add a cell below with these lines, run it, and press ■.
+# A rank in an endless loop is working, too. Since this is not a hang, it is up to you to press the **stop button** (■, above the notebook). The button stops
+# the cell on all ranks and shows where each of them was. If a rank cannot be stopped in any other way, the cluster is healed. Try the button now, so that you
+# know it when you need it. Add a cell below with these lines, run it, and press ■.
 #
 # ```python
 # %%px
@@ -327,11 +330,12 @@ print("through")
 # %% [markdown]
 # ## Outside this course
 #
-# A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures,
-# too. Therefore, read its last part first, *Root Cause (first observed failure)*.
+# A job on a cluster is usually started by `torchrun`. When a rank fails, `torchrun` ends the other ranks and prints a report that lists them as failures, too.
+# Therefore, begin with the last part of the report, *Root Cause (first observed failure)*.
 #
-# With `--redirects 3`, the output of each rank goes to a separate file instead of the screen, and with `--tee 3` it goes to both. The option `--log-dir` names
-# the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. Here is the exception from above once more.
+# With `--redirects 3`, the output of each rank is written to a separate file instead of to the screen, and with `--tee 3` it is written to both. The option
+# `--log-dir` names the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. The next cell runs the exception
+# from above once more, this time under `torchrun`.
 
 # %%
 import subprocess
@@ -364,36 +368,38 @@ print(*[line for line in cause.splitlines() if "rank  " in line or "Error:" in l
 print("files:", *sorted(kept))
 
 # %% [markdown]
-# If a job on several nodes hangs right at its start, the network is often the cause. A node has several network interfaces, and the library may have chosen
-# one over which the other nodes cannot be reached. Choose the right one, for example `eth0`, with the variables in the last row of the table.
+# If a job on several nodes hangs right at its start, the network is often the cause. A node has several network interfaces, and the library may have chosen one
+# over which the other nodes cannot be reached. Choose the right one, for example `eth0`, with the variables in the last row of the table below.
 #
-# If a job hangs later, nothing watches the ranks as this course does. However, PyTorch and other tools give you the following:
+# If a job hangs later, nothing watches its ranks as the course's cluster does. However, PyTorch and other tools can tell you the following:
 #
 # | tool | what it says | with |
 # |---|---|---|
-# | `py-spy dump --pid ...` | the line that a running process is in. The program needs no preparation, but you may need root, or `--cap-add SYS_PTRACE` in a container | both |
+# | `py-spy dump --pid ...` | the line that a running process is in. The program needs no preparation, but you may need root privileges or, in a container, `--cap-add SYS_PTRACE` | both |
 # | `init_process_group(timeout=...)` | a stuck call raises an error after this time. With `gloo`, the process goes on, but later calls of the same group fail, so make a new group. With NCCL, the process is ended | both |
 # | `dist.monitored_barrier(timeout=...)` | on rank 0, which rank did not arrive | gloo only |
 # | `TORCH_DISTRIBUTED_DEBUG=DETAIL` | before each collective, whether all ranks call the same one with the same shapes. This is slow | both |
 # | flight recorder | each rank's last collectives, with their lines. A timeout writes them to the files that `TORCH_FR_DUMP_TEMP_FILE` names, and `torchfrtrace` compares these files | NCCL (`gloo` records, but writes no file) |
-# | `NCCL_DEBUG=INFO` | what NCCL has found and chosen, including its network interface, and its errors | NCCL |
-# | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but it chooses the interface (`ip addr` lists them) | each its own |
+# | `NCCL_DEBUG=INFO` | NCCL's errors, and what it has found and chosen, including the network interface | NCCL |
+# | `NCCL_SOCKET_IFNAME=eth0`, `GLOO_SOCKET_IFNAME=eth0` | nothing, but it chooses the interface (`ip addr` lists all interfaces) | each its own |
 
 # %% [markdown]
-# > **On GPUs.** NCCL's calls return when they are *enqueued*, so a hang shows up only on a later line, the one that needs the result (`print`, `.item()`). A
-# > watchdog ends the process after 10 minutes, unless you set a different time. Connections are made in the first collective, not in `init_process_group`
-# > (unless you give `device_id=`). NCCL has no tags and no receive from an arbitrary rank. If two ranks send to each other, both messages belong in one
+# > **On GPUs.** NCCL's calls return when they are *enqueued*, so a hang shows up only on a later line that needs the result (`print`, `.item()`). A watchdog
+# > ends the process after 10 minutes, unless you set a different time. Connections are made in the first collective, not in `init_process_group` (unless you
+# > give `device_id=`). NCCL has no tags and no receive from an arbitrary rank. If two ranks send to each other, both messages belong in one
 # > `batch_isend_irecv`.
 
 # %% [markdown]
 # ## What you can do now
 #
-# 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is all of them. The variables are `RANK`,
-#    `GROUP_RANK`, `WORLD_SIZE` and, on the node, `LOCAL_RANK`.
-# 2. *Which process runs a cell:* This kernel runs it, or all ranks with `%%px`, or some of them with `%%px --ranks 1,3`. Nothing is shared between them.
-# 3. *Communication:* Call `init_process_group` first, and then `all_reduce`, `barrier`, `send` and `recv`. Every rank of the group must call a collective.
+# 1. *Rank, node, world:* A rank is a process, a node is a machine with some of the ranks, and the world is the set of all ranks. The variables are `RANK`,
+#    `GROUP_RANK`, `WORLD_SIZE` and, for the number on the node, `LOCAL_RANK`.
+# 2. *Which process runs a cell:* A cell is run by this kernel, by all ranks if it begins with `%%px`, or by some ranks if it begins with, for example,
+#    `%%px --ranks 1,3`. The processes share no variables.
+# 3. *Communication:* After `init_process_group`, you can call `all_reduce`, `barrier`, `send` and `recv`. A collective must be called by every rank of the
+#    group.
 # 4. *The wait-for graph:* Follow the arrows until you reach a rank that does not wait, or until you are going around in a circle.
-# 5. *Healing:* All ranks are new, so their variables are lost. The cluster runs the cells marked `--setup` again, and this kernel keeps everything.
+# 5. *Healing:* All ranks are replaced, so their variables are lost. The cluster runs the cells marked `--setup` again, and this kernel keeps its variables.
 #
 # **Next,** do the lab `work/00_preflight`, and then unit 01 (data parallelism by hand) or unit 02 (MirroredStrategy). In unit 04, you build the collectives.
 #

@@ -6,9 +6,9 @@
 # * explain why an objective can be split by rows, and what each rank must compute.
 # * explain when a mean of means is wrong, and how often weight decay counts.
 # * handle uneven shards, tied weights and frozen weights.
-# * explain to how many digits "the same weights" can hold, and why.
-# * name two kinds of layers that break this equality.
-# * predict how many bytes a step sends, and decide when that is worth it.
+# * explain to how many digits weights can be "the same", and why.
+# * name two kinds of layers that make the weights differ.
+# * predict how many bytes a step sends, and decide when data parallelism is worth that cost.
 #
 # **Before:** you can train a model in PyTorch. **Minutes:** 40 · **Ranks:** 4. A map of all ways to train in parallel, and of the units that teach them, is at
 # the end.
@@ -43,8 +43,8 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# A rank has a number in the world, `dist.get_rank()`. If only some ranks form a *group*, each also has a number in it, `dist.get_rank(group)`, which counts
-# from 0. Here, the group is the world, which is not always so in the lab.
+# `dist.get_rank()` returns a rank's number in the world. If only some ranks form a *group*, `dist.get_rank(group)` returns a rank's number in the group,
+# counted from 0. Here, the group is the world, which is not always the case in the lab.
 #
 # ## An objective is a sum
 #
@@ -52,8 +52,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 #
 # $$ J(w) = \lambda R(w) + \sum_i \ell_i(w), \qquad \nabla J(w) = \lambda \nabla R(w) + \sum_i \nabla \ell_i(w) $$
 #
-# Since the gradient of a sum is the sum of the gradients, the rows can be distributed. Each rank computes the gradient for its own **shard**, and an
-# **all-reduce** gives every rank the sum. We try this with ten rows on four ranks, and with whole numbers so that "equal" means equal to the last bit.
+# Since the gradient of a sum is the sum of the gradients, the rows can be distributed over ranks. Each rank computes the gradient for its own **shard**, and an
+# **all-reduce** gives every rank the sum. We try this with ten rows on four ranks, and with whole numbers, so that the results must be identical down to the
+# last bit.
 
 # %%
 # %%px
@@ -74,14 +75,14 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 # %% [markdown]
 # ## The task of this track
 #
-# Most of units 01 to 10 train the same small network on handwritten digits, each with a different system. They take 60 steps, each with a batch of 250 rows,
-# in `float64` throughout, and always from the same start. The network and the training schedule are defined in `manyhands.track`. The objective contains the
+# Most units from 01 to 10 train the same small network on handwritten digits, each with a different system. Training always begins with the same weights and
+# takes 60 steps in `float64`, each with a batch of 250 rows. The network and the training schedule are defined in `manyhands.track`. The objective contains the
 # **mean** of the losses, as is usual today:
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether a system ends with the same weights as a single process. The reference is a training run without any framework,
-# `track.one_process()`.
+# The table at the end of each unit says whether the unit's system ends with the same weights as a single process. The reference is `track.one_process()`, a
+# training run without any framework.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -100,8 +101,8 @@ def objective(model, x, y):
             * sum(p.square().sum() for p in model.parameters()))
 
 # %% [markdown]
-# The loop is the same for one process and for many. Only three things differ, namely which rows of the batch a rank takes, which loss it calls `backward` on,
-# and what happens after the backward pass.
+# The training loop is the same for one process and for many. Only three things differ, namely which rows of the batch a rank takes, which loss it calls
+# `backward` on, and what happens after the backward pass.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -133,8 +134,9 @@ print(f"objective {curves['one process'][0]:.4f} to {curves['one process'][-1]:.
 # %% [markdown]
 # ## By hand
 #
-# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, the sum over its own rows divided by 250. The gradients of the four ranks then
-# add up to the gradient of the mean. The penalty counts once, because `update` adds it after the sum, on every rank alike.
+# Each rank takes 62 or 63 of the 250 rows. Its loss is its **part of the mean**, which is the sum of its own rows' losses divided by 250. The gradients of the
+# four ranks then add up to the gradient of the mean. The penalty counts once, because `update` adds the penalty's gradient after the all-reduce, in the same
+# way on every rank.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -158,7 +160,7 @@ print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve
 #
 # ## The same weights, to how many digits?
 #
-# **Predict.** Are the weights of the four ranks equal to each other, to the last bit? Are they equal to a single process's weights?
+# **Predict.** Are the weights of the four ranks identical to each other, down to the last bit? Are they identical to a single process's weights?
 
 # %%
 predict("01-digits", "To the last bit, the weights of the four ranks are equal ...",
@@ -203,13 +205,14 @@ settle("01-digits", equal)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A computer rounds after each addition, so the result depends on the order. The all-reduce gives the same sum to all ranks, which therefore stay equal to the
-# last bit. A single process, however, adds its 250 rows in a different order than four ranks, which first add up their own rows.
+# A computer rounds after each addition, so the result depends on the order of the additions. The all-reduce gives the same sum to all ranks, so their weights
+# stay identical down to the last bit. A single process, however, adds up the 250 rows in a different order from four ranks, each of which first adds up its own
+# rows.
 #
 # How far apart may the results be? If a sum of 250 terms is computed in a different order, it changes by about the square root of 250 roundings, and these
-# changes add up over 60 steps. The second and third lines print this for two dtypes, so we ask for 1e-12 in `float64` and for 2e-4 in `float32`. A larger
-# difference means that there is a bug, because rounding cannot explain it. (This is a rule of thumb, since rounding errors can also grow in a run with a larger
-# learning rate.)
+# changes add up over 60 steps. The second and third lines of the output show this estimate for two dtypes. It is the reason why we ask for 1e-12 in `float64`
+# and for 2e-4 in `float32`. A larger difference means that there is a bug, because rounding cannot explain it. (The estimate is only a rule of thumb, since
+# rounding errors can grow in a run with a larger learning rate.)
 #
 # An all-reduce adds in the dtype of its tensors. In `bfloat16`, which keeps eight significant bits, 256 + 1 is rounded back to 256, so a sum over many ranks
 # stops growing. Therefore, gradients are often summed in `float32` even if the network computes in 16 bits (`reduce_dtype` in unit 16).
@@ -217,10 +220,10 @@ settle("01-digits", equal)
 #
 # ## Sum or mean?
 #
-# As it is called here, `cross_entropy` divides by the number of rows that it is given, and a rank gives it only its own rows.
+# By default, `cross_entropy` divides by the number of rows that it is given, and a rank gives it only the rank's own rows.
 #
-# **Predict.** Each rank calls `backward` on that mean, and the gradients are added up. Compare a first step with this gradient to a first step with the right
-# one. For which optimiser do the two steps differ in length by more than a tenth?
+# **Predict.** Each rank calls `backward` on the mean over its own rows, and the gradients are added up. Compare a first step that uses this sum with a first
+# step that uses the right gradient. For which optimiser do their lengths differ by more than a tenth?
 
 # %%
 predict("01-optimizer",
@@ -263,16 +266,16 @@ settle("01-optimizer", shown_by)
 # <details><summary>Why?</summary>
 #
 # Each of the four means is about as large as the mean of all rows, so their sum is about four times too large. With plain gradient descent, this has the same
-# effect as a learning rate that is four times too large, and the loss shows it. Adam divides each gradient by its own usual size, so its steps look right, and
-# the mistake stays hidden. It has an effect all the same, because the balance with the penalty has shifted. In the gradient, the penalty counts only a quarter
-# as much as it should. Moreover, clipping by the norm sets in too early.
+# effect as a learning rate that is four times too large, and the loss curve shows it. Adam divides each gradient by the usual size of that gradient, so the
+# steps look right, and the mistake stays hidden. Nevertheless, the mistake has an effect, because the balance with the penalty has shifted. In the gradient,
+# the penalty counts only a quarter as much as it should. Moreover, clipping by the norm sets in too early.
 # </details>
 #
-# So we divide by the number of ranks, which gives the *mean of means*. Is the gradient right now?
+# Therefore, we divide the sum by the number of ranks, which gives the *mean of means*. Is this gradient correct?
 #
 # ## Uneven shards
 #
-# If a device is faster than the others, give it more rows. Here, rank 0 takes 200 of the 250 rows, rank 1 takes 30, and the others take 10 each.
+# If a device is faster than the others, give it more rows. Here, rank 0 takes 200 of the 250 rows, rank 1 takes 30, and ranks 2 and 3 take 10 each.
 #
 # **Predict.** In the first version, every rank sums its losses and divides by 250. In the second, every rank takes the mean over its own rows, and these means
 # are averaged. Which of the two still ends with the same weights as a single process?
@@ -334,10 +337,11 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The upper part shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted one leaves it. The lower part
-# shows the distance from the single process, and each line of its grid is ten thousand times the one below. The two sums stay near the last bit for all 60
-# steps. The mean of means, however, is wrong from the first step, because it minimises a different objective, in which the rows of small shards count more.
-# Although it is wrong, the loss still falls, nothing raises an error, and no rank differs from another.
+# The upper part shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted curve leaves it. The lower part
+# shows the distance from the single process, and each line of its grid marks a distance ten thousand times as large as the line below. The curves of the two
+# sums differ from the single process only in the last bits, for all 60 steps. The mean of means, however, is wrong from the first step, because it minimises a
+# different objective, in which the rows of small shards count more. Nevertheless, the loss still falls, no call raises an error, and no rank differs from
+# another.
 # </details>
 #
 # With equal shards, the mean of means is right. However, 250 rows on four ranks do not make equal shards, and neither does the last batch of most epochs.
@@ -345,7 +349,7 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # ## Equal shards, and still wrong
 #
 # A mean is not always taken over the rows. With `ignore_index`, which is used for the padding of sequences, `cross_entropy` divides by the number of labels
-# that are not ignored, and with class weights, it divides by the sum of the weights.
+# that are not ignored, and with class weights, it divides by the sum of the labels' weights.
 #
 # **Predict.** There are four equal shards of 62 rows, but half of rank 0's labels are padding. Is the mean of means right?
 
@@ -373,18 +377,18 @@ RIGHT = "abs(mean - cross_entropy(scores, labels)).item() < 1e-4"
 settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 
 # %% [markdown]
-# It is not, because the ranks' counts differ. Instead, each rank adds up its losses, one more number is all-reduced (the count of labels, or the sum of the
-# weights), and all ranks divide by it once. For a language model, this is the number of tokens.
+# The mean of means is wrong, because the ranks' counts of labels differ. Instead, each rank adds up its losses, one more number is all-reduced (the count of
+# labels or the sum of their weights), and all ranks divide by the total once. For a language model, this total is the number of tokens.
 #
-# The four shards could just as well be four micro-batches that a single rank *accumulates*, since the arithmetic is the same. Dividing each micro-batch by
-# its own number of tokens and the sum by four was the default of several training libraries until 2024, when it was found to give sequences in short
-# micro-batches too much weight ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count of
-# *all* tokens of the step, over all micro-batches and all ranks. Unit 06 does this with DDP.
+# The four shards could just as well be four micro-batches whose gradients a single rank *accumulates*, since the arithmetic is the same. Dividing the loss of
+# each micro-batch by its number of tokens, and the sum by four, was the default of several training libraries until 2024, when it was found to give sequences
+# in short micro-batches too much weight ([transformers 34191](https://github.com/huggingface/transformers/pull/34191)). The division therefore needs the count
+# of *all* tokens of the step, over all micro-batches and all ranks. Unit 06 divides in this way with DDP.
 #
 # ## Weight decay counts once
 #
 # **Predict.** Suppose that the penalty is in the loss, as in a single process, so that each rank calls `backward` on `part_of_the_mean + decay / 2 * |w|^2`.
-# How many times does the penalty count, once the gradients are added up?
+# How many times does the penalty count after the gradients have been added up?
 
 # %%
 predict("01-decay",
@@ -410,11 +414,12 @@ if rank == 0:
 settle("01-decay", lambda: cluster.pull("whole")[0])
 
 # %% [markdown]
-# Losses belong to rows, and rows belong to ranks, but the penalty belongs to no row. Therefore, add it after the sum (as an optimiser's `weight_decay` does),
-# or give each rank its share.
+# Losses belong to rows, and rows belong to ranks, but the penalty belongs to no row. Therefore, add its gradient after the all-reduce (as an optimiser's
+# `weight_decay` does), or give each rank an equal share of the penalty.
 #
-# **Clipping** by the norm of the gradient comes after the sum, too. If a rank clips its own part, it uses its own norm, and the sum of clipped parts has a
-# different direction. After the all-reduce, however, all ranks have the same gradient, compute the same norm, and need no further message.
+# **Clipping** by the norm of the gradient belongs after the all-reduce, too. If each rank clips its part of the gradient by the norm of that part, the sum of
+# the clipped parts has a different direction. After the all-reduce, however, all ranks have the same gradient, compute the same norm, and need no further
+# message.
 #
 # ## Tied and frozen weights
 #
@@ -455,19 +460,19 @@ settle("01-tied", lambda: cluster.pull(TIMES)[0])
 # %% [markdown]
 # <details><summary>Why 16?</summary>
 #
-# Both names are the same tensor. The first all-reduce multiplies the gradient by 4, and the second adds up four tensors that are sums already.
+# Both names refer to the same tensor. The first all-reduce multiplies the gradient by 4, and the second adds up four tensors that are sums already.
 # `parameters()`, however, lists a tied weight only once.
 #
 # A frozen weight has no gradient to send, so skip it on all ranks. A parameter that a rank did not *use* has no gradient either, but only on that rank, which
-# must then send zeros. All-reduces are matched by their order, not by name. If a rank skips one, its next gradient is added to a different gradient of the
-# other ranks (silently, if the sizes agree), and in the end the others wait in vain. One rule covers both cases: all ranks send the gradients of all parameters
-# that require one, in the same order.
+# must then send zeros. All-reduces are matched by their order, not by name. If a rank skips an all-reduce, its next gradient is added to a different gradient
+# of the other ranks (silently, if the sizes agree), and in the end the other ranks wait in vain. One rule covers both cases: all ranks send the gradients of
+# all parameters that require a gradient, in the same order.
 # </details>
 #
 # ## Where the equality ends: batch norm
 #
 # Everything so far assumes that the loss of a row depends on that row alone. In training, **batch norm** breaks this assumption, because it subtracts from each
-# row the mean of all rows that it sees, and divides by their standard deviation. Here, it sees only a shard.
+# row the mean of all rows that it sees, and divides by their standard deviation. Here, each rank's batch norm sees only a shard.
 
 # %%
 # %%px
@@ -482,16 +487,21 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
     print(f"{name:<24} as one process in training: {same[0]}, in evaluation: {same[1]}")
 
 # %% [markdown]
-# Evaluation uses the statistics that training has kept, so it differs as well. A batch norm that exchanges counts, means and variances has the statistics of
-# the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs), but each such layer costs one collective in the forward pass and one in the backward pass.
+# Evaluation uses the statistics that training has kept, so its results differ as well. A batch norm that exchanges counts, means and variances between the
+# ranks has the statistics of the whole batch (PyTorch's `nn.SyncBatchNorm` does so on GPUs), but each such layer costs one collective in the forward pass and
+# one in the backward pass.
 #
-# Often, ranks keep their own statistics on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at 32, however
-# many ranks there are. Since each rank then also keeps its own statistics, send rank 0's to all ranks before you compare or save.
+# <details><summary>Why ranks may keep their own statistics</summary>
+#
+# Often, each rank uses the statistics of its own rows on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at
+# 32, however many ranks there are. Since the statistics for evaluation then also differ between ranks, send rank 0's statistics to all ranks before you compare
+# or save models.
+# </details>
 #
 # ## Where the equality ends: dropout
 #
-# **Dropout** draws random numbers for every row. There are eight rows, two for each rank, and rank 3 compares its mask with the one that a single process draws
-# for the same rows.
+# **Dropout** draws random numbers for every row. In the next cell, there are eight rows, two for each rank, and rank 3 compares its mask with the mask that a
+# single process draws for the same rows.
 
 # %%
 # %%px --ranks 3
@@ -509,20 +519,23 @@ print("drawn for all 8 rows, and cut:                      ",
       torch.equal(mask(0, rows=8)[mine_of_8], one[mine_of_8]))
 
 # %% [markdown]
-# With the same seed, all ranks draw the *same* mask for different rows, which is the same noise four times. Give each rank its own seed for dropout, but only
-# **after** the model has been built, because its first weights must be equal on all ranks. The training run is then as good as one in a single process, but not
-# equal to it, just as two single-process runs with different seeds differ. To test for equality, turn dropout off, or draw for all rows.
+# With the same seed, all ranks draw the *same* mask for different rows, so the same noise is used four times. Give each rank its own seed for dropout, but only
+# **after** the model has been built, because the initial weights must be equal on all ranks. Training is then as good as in a single process, but not equal to
+# it, just as two single-process runs with different seeds differ. To test for equality, turn dropout off, or draw the masks of all rows on each rank.
 #
-# The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` seeds each worker with a number that it draws from its rank's generator
-# plus the worker's number. If all ranks have the same seed, worker 0 of each rank therefore augments its images in the same way.
+# <details><summary>The random numbers of data augmentation</summary>
 #
-# Therefore, check a new system without dropout, augmentation and batch norm first. A difference that you see later then has a known cause.
+# The random numbers of *data augmentation* need the same care. PyTorch's `DataLoader` draws a number from its rank's generator, and seeds each worker with this
+# number plus the worker's number. If all ranks have the same seed, worker 0 of each rank therefore augments its images in the same way.
+# </details>
+#
+# Therefore, first check a new system without dropout, augmentation and batch norm. If a difference appears after you have added them, its cause is known.
 #
 # ## What it costs
 #
-# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ of them between $p$ ranks. Each rank sends $2 (p - 1) / p$ times its gradients, which is 1.5 times on
-# four ranks and nearly twice on many (unit 04 explains how). This depends on the size of the model, and not on the number of rows. The ledger sees which
-# tensors are all-reduced and counts a ring for each, but it does not look into the library. So it shows that each gradient is sent once.
+# A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ numbers between $p$ ranks. Each rank sends $2 (p - 1) / p$ times the size of its gradients, which is a
+# factor of 1.5 on four ranks and of nearly 2 on many ranks (unit 04). This size depends on the model, and not on the number of rows. The ledger sees which
+# tensors are all-reduced and counts the bytes of a ring for each, but it does not look into the library. So it shows only that each gradient is sent once.
 
 # %%
 # %%px
@@ -538,7 +551,7 @@ if rank == 0:
           f"formula {2 * (world_size - 1) * numbers * 8}")
 
 # %% [markdown]
-# Now we time a step of this network on your machine.
+# Now we time a step on your machine.
 
 # %% tags=["measured"]
 # %%px
@@ -570,38 +583,38 @@ if rank == 0:
           f"{sum_ms / (0.75 * row_ms):.0f} rows")
 
 # %% [markdown]
-# **The break-even.** If a row costs $c$ and the sum $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on $p$ of them. Therefore, sharing begins to
-# pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Here, four ranks may share fewer than four cores, so your figure holds for your machine only. (Sending during
-# the backward pass costs less, as unit 06 shows.)
+# **The break-even.** If a row takes the time $c$ and the sum of the gradients takes the time $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on
+# $p$ devices. Therefore, sharing the rows begins to pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Since four ranks may share fewer than four cores, your
+# figure holds for your machine only. (It costs less to send gradients during the backward pass, as unit 06 shows.)
 
 # %% [markdown]
-# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. So call
-# > `torch.cuda.synchronize()` before you read a clock. Since the order of additions depends on the algorithm that NCCL chooses for this size and this machine,
-# > compare with a tolerance. Each rank has its own GPU, where its gradients are stored (`torch.cuda.set_device(local_rank)` comes first).
+# > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. Therefore, call
+# > `torch.cuda.synchronize()` before you read a clock. Since the order of the additions depends on the algorithm that NCCL chooses for this size and this
+# > machine, compare results with a tolerance. Each rank stores its gradients on its own GPU (call `torch.cuda.set_device(local_rank)` first).
 
 # %% [markdown]
-# **Use it** when the network fits on one device, and computing a shard takes longer than sending the gradients, as with many rows, convolutions or long
-# sequences. It is the first thing to try, because the result can be checked against a single process.
+# **Use data parallelism** when the network fits on one device and computing a shard takes longer than sending the gradients, as with many rows, convolutions or
+# long sequences. It is the first method to try, because the result can be checked against a single process.
 #
-# **Do not use it** when the network is small, like this one, or when the batch would have to grow so much that training suffers (unit 17). It cannot help if
-# the network, its gradients and the optimiser's state do not fit on one device, because every rank has them in full (units 12 to 15 split the network, and unit
-# 16 shards the rest).
+# **Do not use it** when the network is small, like this one, or when the batch would have to grow so much that training suffers (unit 17). Data parallelism
+# cannot help if the network, its gradients and the optimiser's state do not fit on one device, because every rank holds all three in full (units 12 to 15 split
+# the network, and unit 16 shards all three).
 #
-# **The three most common mistakes** are a mean of means with shards that are not equal, weight decay that is added on each rank, and ranks that send
-# different lists of gradients (tied twice, frozen, or unused). You meet all of them in the lab, each with its own message.
+# **The three most common mistakes** are a mean of means with unequal shards, weight decay that is added on each rank, and ranks that send different lists of
+# gradients (because of tied, frozen or unused weights). You meet all three in the lab, whose checks have a message for each.
 #
 # ## What has aged
 #
 # <details><summary>Slides and articles of 2018 to 2021: what holds, and what does not</summary>
 #
-# This unit takes up slides and articles from 2018 to 2021. The table shows which of their statements still hold.
+# This unit discusses slides and articles from 2018 to 2021. The table shows which of their statements still hold.
 #
 # | they say | today |
 # |---|---|
-# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries give **means**, so $\lambda$ and the learning rate are for a mean, and they change if you switch to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing in the update.) |
+# | minimise $\lambda R(w) + \sum_i \ell_i(w)$; ranks compute parts of the sum | This holds. However, libraries compute **means**, so $\lambda$ and the learning rate apply to a mean, and they change if you switch to the sum. (In one of those lectures, the factor $\lambda$ is in the objective, but it is missing from the update.) |
 # | with all-reduce, each rank has a copy of $w$ and updates it itself | This holds, and it is what you did here. |
-# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch is an epoch. The rate changes only if the batch grows, which it does not do here. |
-# | data parallelism makes the batch $p$ times as large | This is true if you keep the rows per rank. You can also keep the batch, as here. Without batch norm and dropout, nothing then changes but the time. |
+# | with $p$ processes, divide the number of epochs by $p$ and multiply the learning rate by $p$ | In the Keras example of Horovod, every process went through *all* the data in an epoch, so $p$ epochs were done in one. With shards, an epoch remains one pass over the data. The rate changes only if the batch grows, which it does not do here. |
+# | data parallelism makes the batch $p$ times as large | This is true if you keep the number of rows per rank. You can also keep the size of the batch, as here. Without batch norm and dropout, only the time then changes. |
 # | each rank takes `batch_size // world_size` rows | 250 // 4 is 62, so two rows are lost in every batch. |
 # | the distributed sampler gives no sample twice | It does if the data cannot be divided evenly (unit 06). |
 # </details>
@@ -612,37 +625,39 @@ if rank == 0:
 # | | **data parallel**: cut the batch | **model parallel**: cut the network |
 # |---|---|---|
 # | a rank holds | the whole network and some rows | a part of the network, or of one image |
-# | what it is for | more rows a second | what does not fit on one device |
+# | what it is for | more rows per second | what does not fit on one device |
 # | what travels | gradients, as large as the network | activations and their gradients, which grow with the batch |
-# | how often | once a step, where it can hide behind the backward pass | at each cut, forward and backward, while the next layer waits for it |
+# | how often | once per step, where it can hide behind the backward pass | at each cut, forward and backward, while the next layer waits for it |
 # | cut between layers | | [12](../notebooks/12_encoder_decoder.ipynb), [14](../notebooks/14_pipeline.ipynb) |
 # | cut inside each layer | | [13](../notebooks/13_channel_parallel.ipynb), [15](../notebooks/15_tensor_parallel.ipynb), with the calls of [11](../notebooks/11_differentiable_communication.ipynb) |
 #
-# Unit [12](../notebooks/12_encoder_decoder.ipynb) does both together. Data-parallel methods differ in where the gradients are added up, and in how often the
-# ranks wait for each other:
+# Unit [12](../notebooks/12_encoder_decoder.ipynb) combines data and model parallelism. Data-parallel methods differ in where the gradients are added up and in
+# how often the ranks wait for each other:
 #
 # | | **synchronous**: each step waits for all ranks | **synchronous, but rarely**: all wait once in many steps | **asynchronous**: no rank waits |
 # |---|---|---|---|
 # | **peers**, by all-reduce | this unit, [02](../notebooks/02_mirrored_strategy.ipynb), [04](../notebooks/04_collectives.ipynb), [06](../notebooks/06_ddp.ipynb), [07](../notebooks/07_multiworker.ipynb), [10](../notebooks/10_horovod.ipynb) | [20](../notebooks/20_hackathon.ipynb): local SGD, which averages the weights | no unit |
 # | **a server** adds up | [08](../notebooks/08_parameter_servers.ipynb); [03](../notebooks/03_dataparallel.ipynb), where the first device does it | no unit | [09](../notebooks/09_staleness.ipynb), [08](../notebooks/08_parameter_servers.ipynb) |
 #
-# If the network does not fit, data parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit
+# If the network does not fit on one device, data-parallel ranks can hold shards of it, as in unit [16](../notebooks/16_sharded_states.ipynb). Unit
 # [05](../notebooks/05_communication_costs.ipynb) measures what communication costs, unit [17](../notebooks/17_large_batches.ipynb) asks how large a batch may
-# grow, and unit [19](../notebooks/19_scaling.ipynb) predicts what 1024 ranks would take. Unit [18](../notebooks/18_elastic_training.ipynb) shows how a training
-# run goes on when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the whole class.
+# grow, and unit [19](../notebooks/19_scaling.ipynb) predicts how long a step would take on 1024 ranks. Unit [18](../notebooks/18_elastic_training.ipynb) shows
+# how a training run continues when a rank dies, and unit [20](../notebooks/20_hackathon.ipynb) lets you bring your own script and ends in a hackathon for the
+# whole class.
 
 # %% [markdown]
 # ## Summary
 #
-# * *An objective is a sum*, so rows can be distributed, and gradients can be added up. Each rank's loss is its part of the whole mean.
+# * *An objective is a sum*, so rows can be distributed, and gradients can be added up. Each rank's loss is its part of the mean over all rows.
 # * *A mean of means* is wrong for uneven shards. *Weight decay* belongs to no row, so it counts once.
-# * *Tied* weights are summed once, *frozen* ones never, and a gradient that is missing on one rank is sent as zeros.
-# * *The same weights* means that they agree up to rounding, here to 1e-12. The ranks are equal to each other to the last bit.
-# * *Batch norm* looks at other rows and *dropout* at random numbers, so the equality ends with them.
-# * *A step moves* $2 (p - 1)$ times the gradients, whatever the number of rows.
+# * The gradient of a *tied* weight is summed once, a *frozen* weight has no gradient to sum, and a gradient that is missing on one rank is sent as zeros.
+# * *The same weights* means that they agree with a single process's weights up to rounding, here to 1e-12. Among the ranks, the weights are identical down to
+#   the last bit.
+# * *Batch norm* depends on other rows and *dropout* on random numbers, so neither preserves the equality.
+# * *A step moves* $2 (p - 1)$ times the size of the gradients, whatever the number of rows.
 #
-# **Now the lab:** you write the step yourself. After that, libraries do it in one process (units 02 and 03), unit 04 builds the all-reduce, and unit 06 does
-# it in one line, with DistributedDataParallel.
+# **Now the lab:** you write the data-parallel step yourself. After that, libraries take such a step in one process (units 02 and 03), unit 04 builds the
+# all-reduce, and unit 06 needs only one line, with DistributedDataParallel.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677),
 # section 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in

@@ -36,8 +36,8 @@ tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.keras.utils.set_random_seed(0)
 
 # %% [markdown]
-# If your machine does not have several GPUs, you can split one device into several *logical* devices, and TensorFlow treats each of them as a
-# separate device. This must happen before TensorFlow's runtime starts, so it comes before the first tensor.
+# If your machine does not have several GPUs, you can split one device into several *logical* devices, and TensorFlow treats each of them as a separate device.
+# The split must happen before TensorFlow's runtime starts, so it comes before the first tensor.
 
 # %% tags=["setup"]
 REPLICAS = 4
@@ -53,7 +53,7 @@ print(len(devices), "devices")
 # %% [markdown]
 # ## Placement by hand
 #
-# `with tf.device(name):` determines where the operations inside it run. Here each device squares and sums two of the eight numbers.
+# `with tf.device(name):` determines where the operations inside it run. Here, each device squares two of the eight numbers and adds up the squares.
 
 # %%
 def index(x):
@@ -109,14 +109,14 @@ print("same gradients as on one device:",
       all(np.array_equal(a, b) for a, b in zip(alone, split)))
 
 # %% [markdown]
-# The results agree bit for bit, because nothing is added in a different order. However, while one device computes, the other two wait. Unit 14 gives
-# them work, and units 11 to 15 are about split models.
+# The results agree bit for bit, because nothing is added in a different order. However, while one device computes, the other two wait. Unit 14 gives the
+# waiting devices work, and units 11 to 15 are about split models.
 #
 # ## What data parallelism needs
 #
-# A sum can be split into pieces. Since the gradient of a batch is a sum over examples, it can be split, too, and this is the whole idea of data
-# parallelism. For training, three things are missing, namely a **copy of the weights** on each device, the **sum of the gradients**, and the **same
-# update** on every copy. In exercise 1 of the lab you write these by hand, whereas `MirroredStrategy` does them for you:
+# A sum can be split into pieces. Since the gradient of a batch is a sum over examples, it can be split, too, and this is the whole idea of data parallelism.
+# For training, three things are missing, namely a **copy of the weights** on each device, the **sum of the gradients**, and the **same update** on every copy.
+# In exercise 1 of the lab, you implement all three by hand, whereas here `MirroredStrategy` provides them:
 
 # %%
 from manyhands.plots import replicas as draw
@@ -126,8 +126,8 @@ draw.replicated_step([2, 2, 2, 2])
 # %% [markdown]
 # ## Scope, replicas, mirrored variables
 #
-# A **replica** is one copy of the model and of the computation on one device. Variables that you create inside `strategy.scope()` are **mirrored**,
-# which means that you see one variable while every device holds a copy of it.
+# A **replica** is one copy of the model and of the computation on one device. Variables that you create inside `strategy.scope()` are **mirrored**, which means
+# that you see one variable, of which every device holds a copy.
 
 # %%
 strategy = tf.distribute.MirroredStrategy(devices)
@@ -140,8 +140,8 @@ for copy in strategy.experimental_local_results(weight):
     print("device", index(copy), "holds", copy.numpy())
 
 # %% [markdown]
-# One `assign_add` changed all copies. On real GPUs only the list `devices` differs. Without a list, `MirroredStrategy()` takes every GPU that
-# TensorFlow sees, unless `tf.config.set_visible_devices` restricts them.
+# One `assign_add` changed all copies. On real GPUs, only the list `devices` is different. Without a list, `MirroredStrategy()` uses every GPU that TensorFlow
+# sees (to restrict these GPUs, call `tf.config.set_visible_devices`).
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -156,9 +156,9 @@ for batch in strategy.experimental_distribute_dataset(dataset):
         print("replica", i, "gets", shard.numpy())
 
 # %% [markdown]
-# `strategy.run(function, args)` calls the function once per replica, on the replica's device and with the replica's shard. It returns a `PerReplica`,
-# which holds one value per replica, and `strategy.reduce` combines these into a single value. Wrap both calls in a `tf.function`, because in eager
-# mode the replicas run one after the other.
+# `strategy.run(function, args)` calls the function once per replica, on the replica's device and with the replica's shard. It returns a `PerReplica`, which
+# holds one value per replica, and `strategy.reduce` combines these values into one. Wrap both calls in a `tf.function`, because in eager mode the replicas run
+# one after the other.
 
 # %%
 @tf.function
@@ -173,7 +173,7 @@ print("per replica:",
 print("reduced:    ", int(total))
 
 # %% [markdown]
-# The four numbers and their sum are the same as by hand.
+# The four numbers and their sum match the results computed by hand.
 #
 # ## Scale the loss
 #
@@ -198,9 +198,9 @@ one_device = tape.gradient(loss, weights).numpy()
 print(f"loss {loss:.3f}, norm of the gradient {np.linalg.norm(one_device):.3f}")
 
 # %% [markdown]
-# Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, loss and gradient. The function `scale` turns the
-# losses of a replica's examples into one loss, and `reduction` determines how the replicas' gradients are combined (Keras optimizers sum them). We
-# use `ReductionToOneDevice` because this kernel creates strategies of several sizes. The last row of the table of pitfalls explains why that matters.
+# Next we compute the gradient of the same batch on n replicas. Each replica has its own shard, loss and gradient. The function `scale` turns the losses of a
+# replica's examples into one loss, and `reduction` determines how the replicas' gradients are combined (Keras optimizers sum them). We use
+# `ReductionToOneDevice` because this kernel creates strategies of several sizes (see the last row of the table of pitfalls).
 
 # %%
 def mirrored_gradient(n, scale, reduction="SUM"):
@@ -223,9 +223,9 @@ def mirrored_gradient(n, scale, reduction="SUM"):
     return step(batch).numpy()
 
 # %% [markdown]
-# **Predict, then run.** We compare three methods. In the first, each replica takes the *mean* over its own shard, as you would on one device, and the
-# gradients are summed. In the second, these gradients are averaged. In the third, each replica divides the sum over its shard by 64, and the
-# gradients are summed. Which of them give one device's gradient, whatever the number of replicas?
+# **Predict, then run.** We compare three methods. In the first, each replica takes the *mean* over its own shard, as you would on one device, and the gradients
+# are summed. In the second, the same gradients are averaged. In the third, each replica divides the sum over its shard by 64, and the gradients are summed.
+# Which of them give one device's gradient, whatever the number of replicas?
 
 # %%
 predict("02-scale",
@@ -267,13 +267,13 @@ draw.gradient_scaling(one_device, wrong, right)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# With n replicas, a shard has B/n examples. The mean over the shard divides by B/n and not by B, so each replica's gradient is n times too large for
-# its part, and so is their sum. In the picture, every weight is therefore on a line of slope n. Averaging over the replicas repairs this, but only
-# because all shards are equally large here. The uneven last batch below will show the difference. If you instead divide by the **global** batch and
-# sum, neither the number of replicas nor the size of a shard matters any more.
+# With n replicas, a shard has B/n of the batch's B examples. The mean over the shard divides by B/n and not by B, so each replica's gradient is n times too
+# large for its part, and the sum of these gradients is n times too large, too. In the picture, every weight is therefore on a line of slope n. Averaging over
+# the replicas repairs the scale, but only because all shards are equally large here. The uneven last batch below will show the difference. If you instead
+# divide by the **global** batch and sum, neither the number of replicas nor the size of a shard matters any more.
 #
-# With SGD, the wrong scale acts like a learning rate that is n times too high. With Adam you hardly notice it, because Adam divides by the size of
-# the gradient. Gradient clipping, however, then sets in n times too early.
+# With SGD, the wrong scale acts like a learning rate that is n times too high. With Adam, you hardly notice the wrong scale, because Adam divides by the size
+# of the gradient. Gradient clipping, however, then sets in while the right gradient is still n times smaller than the threshold.
 # </details>
 #
 # TensorFlow's function for the right scale is `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales the loss for you,
@@ -287,7 +287,7 @@ print("largest difference below 1e-5:", bool(difference < 1e-5))
 print("4 replicas give the same bits:", np.array_equal(right[4], one_device))
 
 # %% [markdown]
-# Four replicas add the same 64 numbers in a different order, and the result of a floating-point addition depends on the order:
+# Four replicas add the same 64 numbers in a different order, and the result of floating-point additions depends on their order:
 
 # %%
 a, b, c = np.float32([1e8, -1e8, 1])
@@ -307,7 +307,7 @@ for batch in strategy.experimental_distribute_dataset(dataset):
     print([shard.numpy().tolist() for shard in strategy.experimental_local_results(batch)])
 
 # %% [markdown]
-# The last batch has 2 examples for 4 replicas, so two replicas get nothing. If one batch holds all ten numbers, it is split into 3, 3, 3 and 1. What
+# The last batch has 2 examples for 4 replicas, so two replicas get nothing. If one batch holds all ten numbers, it is split into shards of 3, 3, 3 and 1. What
 # is its mean?
 
 # %%
@@ -324,14 +324,13 @@ print("mean of the replicas' means:", float(of_means))
 print("mean of the examples:       ", float(of_examples), " NumPy:", np.arange(10).mean())
 
 # %% [markdown]
-# Since the 9 is alone in its shard, it counted as much as three of the others together. Instead of averaging averages, sum the values, count them
-# and divide once, as `reduce` does if you pass `axis=0`. On an empty shard, `tf.reduce_mean` would even return `nan`, whereas the sum is 0, which is
-# right.
+# Since the number 9 was alone in its shard, it counted as much as three other numbers together. Instead of averaging averages, sum the values, count them and
+# divide once, as `reduce` does if you pass `axis=0`. On an empty shard, `tf.reduce_mean` would even return `nan`, whereas the sum is correctly 0.
 #
 # ## A training loop
 #
-# The model and the optimizer are created in the scope. Inside `run`, `apply_gradients` sums the gradients over the replicas and then updates every
-# copy. Because `tf.distribute.get_strategy()` returns the default strategy, which has one replica, the *same code* also trains on one device.
+# The model and the optimizer are created in the scope. Inside `run`, `apply_gradients` sums the gradients over the replicas and then updates every copy of the
+# weights. Because `tf.distribute.get_strategy()` returns the default strategy, which has one replica, the *same code* also trains on one device.
 
 # %%
 def build_model(width=32):
@@ -377,10 +376,10 @@ for step in (0, 10, 30, 59):
 #
 # ## Mixed precision: one decision for all replicas
 #
-# If a network computes in `float16`, the training step multiplies the loss by a *loss scale*, so that small gradients do not become 0, and divides
-# the gradients by it afterwards. If a gradient overflows, the step must be skipped and the scale halved. *All* replicas must make this decision
-# together, because a replica that steps alone no longer has the same weights as the others. `LossScaleOptimizer` decides after the sum. In the second
-# step below, only the last replica's gradient overflows.
+# If a network computes in `float16`, the training step multiplies the loss by a *loss scale*, so that small gradients do not become 0, and afterwards divides
+# the gradients by this scale. If a gradient overflows, the step must be skipped and the scale halved. *All* replicas must make this decision together, because
+# a replica that steps alone no longer has the same weights as the others. `LossScaleOptimizer` decides after the gradients have been summed. In the second step
+# below, only the last replica's gradient overflows.
 
 # %%
 with strategy.scope():
@@ -405,13 +404,12 @@ for x in ([1, 1, 1, 1], [1, 1, 1, 60000], [1, 1, 1, 1]):
     print(f"x = {x}: weights {copies}, loss scale {float(scaling.loss_scale):.0f}")
 
 # %% [markdown]
-# No copy changed in the second step. `bfloat16` has the range of `float32` and therefore needs no loss scale.
+# No copy of the weight changed in the second step. With `bfloat16`, which has the range of `float32`, no loss scale is needed.
 #
 # ## `Model.fit`
 #
-# With Keras, the whole loop is a single call. Build and compile the model in the scope, and pass the plain dataset, because `fit` distributes it. The
-# batch of the dataset is the **global** batch, and so is `batch_size` if you pass arrays. The number of steps therefore does not depend on the number
-# of replicas.
+# With Keras, the whole loop is a single call. Build and compile the model in the scope, and pass the plain dataset to `fit`, which distributes it. The batch of
+# the dataset is the **global** batch, and so is `batch_size` if you pass arrays. The number of steps therefore does not depend on the number of replicas.
 
 # %%
 def fit(n, examples):
@@ -433,7 +431,7 @@ for n in (1, 2, 4):
           " ".join(f"{loss:.3f}" for loss in epochs))
 
 # %% [markdown]
-# **Predict, then run.** Now there are 150 examples, which make two full batches and a last one of 22. Do the three runs still agree?
+# **Predict, then run.** Now there are 150 examples, which make two full batches and a last batch of 22. Do the runs on 1, 2 and 4 replicas still agree?
 
 # %%
 predict("02-remainder",
@@ -458,18 +456,18 @@ settle("02-remainder", agree)
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# `fit` takes each replica's own mean and divides it by the number of replicas. Where the shards are equal, the result is the mean over the global
-# batch. Two replicas share 22 examples as 11 and 11, which is equal. Four replicas share them as 6, 6, 6 and 4, so we are back at the mean of means,
-# in which an example in the small shard counts 1.5 times as much. The effect is small in a long epoch. If it matters, drop the remainder
-# (`batch(BATCH, drop_remainder=True)`), or write the loop yourself and divide by the number of examples that the batch *really* has. The loop above
-# would divide the sum over 22 by 64 (see exercise 5 of the lab).
+# `fit` divides each replica's own mean by the number of replicas and sums the quotients. If the shards are equally large, the result is the mean over the
+# global batch. On two replicas, 22 examples form equal shards of 11. On four replicas, they form shards of 6, 6, 6 and 4, so we are back at the mean of means,
+# in which an example in the small shard counts 1.5 times as much as the others. The effect is small in a long epoch. If it matters, drop the remainder
+# (`batch(BATCH, drop_remainder=True)`), or write the loop yourself and divide by the number of examples that the batch *really* has. The training loop above
+# would divide the sum over 22 examples by 64 (see exercise 5 of the lab).
 # </details>
 #
 # ## Metrics, fine-tuning, a checkpoint
 #
-# A metric keeps its counts in variables, so it must be created in the scope as well, which `compile` does for you. To **fine-tune** a model, freeze
-# the layers that must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored
-# variable, so you can read it with a different number of replicas.
+# A metric keeps its counts in variables, so it, too, must be created in the scope, where `compile` creates it. To **fine-tune** a model, freeze the layers that
+# must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you can read it
+# with a different number of replicas.
 
 # %%
 data = tf.data.Dataset.from_tensor_slices((images[:1280], labels[:1280])).batch(BATCH)
@@ -504,10 +502,10 @@ print("read on one device:",
 # %% [markdown]
 # ## The same weights as a single process
 #
-# Most of units 01 to 10 train the same small network, each with a different system, and check whether it ends with the same weights as a single
-# process. The network and the task are defined in `manyhands.track`. Its 1500 digits form six batches of 250 rows, and ten passes make 60 steps in
-# `float64`. The objective contains a penalty on the weights (weight decay). A training run without any framework serves as the reference. Here four
-# replicas get 63, 63, 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
+# Most units from 01 to 10 train the same small network, each with a different system, and check whether training ends with the same weights as a single
+# process. The network and the task are defined in `manyhands.track`. The 1500 digits form six batches of 250 rows, and ten passes make 60 steps in `float64`.
+# The objective contains a penalty on the weights (weight decay). A training run without any framework serves as the reference. Here four replicas get 63, 63,
+# 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
 
 # %%
 from manyhands import track
@@ -538,8 +536,8 @@ print(track.table("02",
                   {"MirroredStrategy": track.distance(track.numbers_of(model), reference)}))
 
 # %% [markdown]
-# The weights are equal to 1e-12, because only the order of the additions differs. Unit 01 derives how many equal digits you can expect, and why the
-# mean of means gives different weights. The table grows from unit to unit.
+# The weights agree to 1e-12, because only the order of the additions differs. Unit 01 derives how many equal digits you can expect, and why the mean of means
+# gives different weights. The table grows from unit to unit.
 #
 # ## Throughput
 #
@@ -570,22 +568,26 @@ for n in (1, 2, 4):
     print(f"replicas {n}: {rate:8.0f} examples/s")
 
 # %% [markdown]
-# Logical devices add no hardware, because they share one processor (or one GPU). The work stays the same, but the pieces are smaller and the sum over
-# the replicas is extra work, so expect no speed-up. (If you see one, some cores were idle before, because we allow each operation one thread, and
-# several replicas run several operations at a time.) Logical devices are for *learning and testing*. On n physical GPUs, the computation really is
-# shared. A step then takes about as long as the slowest replica's shard plus the all-reduce, or less where the two overlap. This pays off if a
-# replica's shard still fills its GPU. For this reason, the global batch usually grows with the number of replicas, and the learning rate with it
-# (Goyal et al. 2017; unit 17).
+# Logical devices add no hardware, because they share one processor or one GPU. The work stays the same, but the pieces are smaller, and the sum over the
+# replicas is extra work, so expect no speed-up. Logical devices are for *learning and testing*. On n physical GPUs, the computation really is shared. A step
+# then takes about as long as the slowest replica's shard plus the all-reduce, or less where the two overlap. More GPUs pay off if a replica's shard still keeps
+# its GPU busy. For this reason, the global batch usually grows with the number of replicas, and the learning rate with it (Goyal et al. 2017; unit 17).
+#
+# <details><summary>Why logical devices may be faster all the same</summary>
+#
+# If you see a speed-up, some cores were idle before, because we allow each operation only one thread, whereas several replicas run several operations at a
+# time.
+# </details>
 
 # %% [markdown]
-# > **On GPUs.** One process drives all GPUs of the machine, with one replica on each. A step returns before the GPUs have finished, so the clock
-# > above is right only because `float(...)` fetches the result. TensorFlow reserves nearly all the memory of every GPU that it sees, unless
-# > `tf.config.experimental.set_memory_growth` is on. Unit 07 continues with several machines.
+# > **On GPUs.** One process drives all GPUs of the machine, with one replica on each. A step returns before the GPUs have finished, so the timings above are
+# > right only because `float(...)` fetches the result. TensorFlow reserves nearly all the memory of every GPU that it sees, unless you call
+# > `tf.config.experimental.set_memory_growth`. Unit 07 continues with several machines.
 
 # %% [markdown]
 # ## The pitfalls
 #
-# **A variable created outside the scope** is not mirrored. All replicas share this one variable, each of them changes it, and nothing warns you:
+# **A variable created outside the scope** is not mirrored. All replicas share this one variable, each of them changes it, and there is no warning:
 
 # %%
 counter = tf.Variable(0)  # outside the scope
@@ -602,7 +604,7 @@ count_steps()
 print("after one step: outside", counter.numpy(), " in the scope", mirrored_counter.numpy())
 
 # %% [markdown]
-# **Batch normalisation** takes its statistics from the replica's own shard. Below, the shards are (0, 4), (0, 4), (10, 14) and (10, 14):
+# **Batch normalisation** computes its statistics from the replica's own shard. Below, the shards are (0, 4), (0, 4), (10, 14) and (10, 14):
 
 # %%
 values = np.float32([0, 4, 0, 4, 10, 14, 10, 14])[:, None]
@@ -618,12 +620,11 @@ for synchronized in (False, True):
 print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0)}")
 
 # %% [markdown]
-# Each shard has variance 4, so the spread *between* the shards is lost. `synchronized=True` sums over all replicas, at the price of an all-reduce in
-# every such layer. Use it if shards are small.
+# Each shard has variance 4, so the statistics miss the spread *between* the shards. `synchronized=True` computes them over all replicas, at the price of an
+# all-reduce in every such layer. Use this option if shards are small.
 #
-# **Dropout** in `tf_keras` draws a different mask on each replica. Keras 3, which is the default `tf.keras`, keeps the seed in a mirrored variable,
-# which has the same value on all replicas. **Predict, then run.** We start two separate processes, one with each Keras. Where are the replicas' masks
-# equal?
+# **Dropout** in `tf_keras` draws a different mask on each replica. Keras 3, which is the default `tf.keras`, keeps the seed in a mirrored variable, which has
+# the same value on all replicas. **Predict, then run.** We start a separate process for each version of Keras. In which of them are the replicas' masks equal?
 
 # %%
 predict("02-dropout", "In which Keras do all replicas draw the same dropout mask?",
@@ -685,9 +686,8 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # physical GPUs and TensorFlow's own ring between CPUs or logical GPUs. You build such a ring in unit 04. `ReductionToOneDevice` instead sums on one
 # device and copies the result back.
 #
-# * **`TPUStrategy`** is the counterpart for TPUs, with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU cores,
-#   and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`). (We do not run it here because it needs a
-#   TPU.)
+# * **`TPUStrategy`** is the counterpart for TPUs (not run here), with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU
+#   cores, and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`).
 #
 #   ```python
 #   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
@@ -695,8 +695,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #   tf.tpu.experimental.initialize_tpu_system(resolver)
 #   strategy = tf.distribute.TPUStrategy(resolver)
 #   ```
-# * **`MultiWorkerMirroredStrategy`** spreads the same replicas over several processes on several machines, which find each other through `TF_CONFIG`
-#   (unit 07).
+# * **`MultiWorkerMirroredStrategy`** spreads the same replicas over several machines, whose processes find each other through `TF_CONFIG` (unit 07).
 # * **`ParameterServerStrategy`** keeps the variables on servers, and the workers do not wait for each other (unit 08).
 #
 # **The state of `tf.distribute` today.** It works with TensorFlow 2.21, and this course runs three of its strategies. With Keras 3,
@@ -726,9 +725,9 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #
 # 1. *Placement by hand:* `with tf.device(name)` places operations. Training also needs copies of the weights, the sum of the gradients, and the same
 #    update on every copy.
-# 2. *Mirrored variables:* Create them in `strategy.scope()`, and `experimental_local_results(variable)` shows every copy.
-# 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that the number of replicas drops out, up to rounding.
-# 4. *Uneven batches:* Sum, count, and divide once. `fit` averages the replicas' means, so its last batch is a little off.
+# 2. *Mirrored variables:* `strategy.scope()` mirrors the variables created in it. `experimental_local_results(variable)` returns every copy.
+# 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that only rounding depends on the number of replicas.
+# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, so an uneven last batch is weighted slightly wrongly.
 # 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07

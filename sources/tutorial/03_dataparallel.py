@@ -1,14 +1,14 @@
 # %% [markdown] unit={"minutes": 35, "ranks": 1, "framework": "torch", "title": "DataParallel"}
 # # 03 DataParallel
 #
-# With one line of code, `nn.DataParallel` trains one module on several devices, in one process. In this notebook you write it yourself, in four functions.
-# At the end you can
+# With one line of code, `nn.DataParallel` trains one module on several devices, in one process. In this notebook, you write `nn.DataParallel` yourself, as four
+# functions. At the end you can
 #
-# * explain what it does in every step, namely scatter, replicate, parallel apply and gather, and what adds up the gradients;
+# * explain what DataParallel does in every step, namely scatter, replicate, parallel apply and gather, and what adds up the gradients;
 # * predict how many rows each replica gets, and how many replicas there are;
-# * explain which statistics batch norm keeps, and what else is lost in a replica;
+# * explain which statistics batch norm keeps, and what is lost in a replica;
 # * measure what threads cost, and explain for which models the GIL matters;
-# * compute in bytes why device 0 fills up, and explain what to do about it;
+# * compute how many bytes fill device 0, and explain how to reduce them;
 # * port a training loop to DistributedDataParallel, line by line.
 #
 # **Before:** unit 01 helps. **Minutes:** 35 · **Ranks:** none. Every cell runs in this kernel and no cluster is started, because DataParallel is *one
@@ -17,8 +17,8 @@
 # %% [markdown]
 # ## Four devices on any machine
 #
-# In this notebook, a device is a name. With four GPUs the list would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times. Replicas are still
-# real copies and threads are still real threads, although they share one memory. We come to real GPUs at the end.
+# In this notebook, a device is given by its name. With four GPUs, the list of devices would be `["cuda:0", ..., "cuda:3"]`, whereas we use `"cpu"` four times.
+# Replicas are still real copies and threads are still real threads, although all devices here share one memory. Real GPUs follow at the end.
 
 # %% tags=["setup"]
 import copy
@@ -49,7 +49,7 @@ for rows in (12, 10, 250):
           [len(piece) for piece in scatter(torch.arange(rows), devices)])
 
 # %% [markdown]
-# **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8?
+# **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8 devices?
 
 # %%
 predict("03-devices", "If 9 rows are scattered over 8 devices, how many get rows?",
@@ -66,13 +66,13 @@ settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# `chunk` rounds up, so it makes pieces of ceil(5 / 4) = 2 rows until no rows are left. The result is three pieces, and the fourth device has nothing to do
-# in this step. Unit 01 distributed 250 rows as 63, 63, 62, 62, whereas here the last piece takes what is left. You meet this case in the last, small batch
-# of an epoch.
+# `chunk` rounds up, so 5 rows are cut into pieces of ceil(5 / 4) = 2 rows until no rows are left. The result is three pieces, and the fourth device has nothing
+# to do in this step. Unit 01 distributed 250 rows as 63, 63, 62 and 62, whereas here the last piece takes what is left. A device without rows may occur in the
+# last, small batch of an epoch.
 # </details>
 #
-# `nn.DataParallel` splits **every tensor** among the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to
-# every replica. It cannot know which tensors are batches. For example, we scatter a recurrent network's initial state, which has the batch in dimension 1,
+# `nn.DataParallel` splits **every tensor** of the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to every
+# replica. However, it cannot know which tensors are batches. To show this, we scatter a recurrent network's initial state, which has the batch in dimension 1,
 # and a table that all rows need:
 
 # %%
@@ -82,14 +82,14 @@ print("replica 0 gets", first)
 print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs.items()})
 
 # %% [markdown]
-# Replica 0 gets one of the two layers of the state, and one of the four rows of the table. The input with the fewest pieces decides how many replicas run.
-# Since the state has two pieces here, half of `x` would silently never be processed. Therefore, make tables buffers of the module, and put batches into
-# dimension 0.
+# Replica 0 gets one of the two layers of the state and one of the four rows of the table. The input with the fewest pieces decides how many replicas run. Since
+# the state has two pieces here, half of `x` would silently never be processed. Therefore, make tables buffers of the module, and put the batch into dimension 0
+# of each input.
 #
 # <details><summary>Positional and keyword arguments</summary>
 #
-# This holds if all inputs are positional or all are keywords. If `x` is positional and `state` is a keyword, there are four pieces of `x` and two of
-# `state`, and `nn.DataParallel` raises an error.
+# Rows are lost silently if all inputs are positional arguments, or if all of them are keyword arguments. If `x` is positional and `state` is a keyword
+# argument, there are four pieces of `x` and two of `state`, and `nn.DataParallel` raises an error.
 # </details>
 #
 # ## Replicate
@@ -114,13 +114,13 @@ settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is n
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The copy's weight is a separate leaf, and nothing connects it with the original. Since the optimiser knows only the original, it would never change
-# anything.
+# The copy's weight is a separate leaf of the graph, and nothing connects it with the original. Since the optimiser knows only the original, whose gradient is
+# missing, the optimiser would never change anything.
 # </details>
 #
-# A copy that is made by an *operation* is connected, because `to(device, copy=True)` is part of the graph, and its backward pass carries the gradient to
-# the tensor that was copied. If there are several copies, the backward pass **adds up** their gradients, as it does for every tensor that is used several
-# times. This sum takes the role of the all-reduce in unit 01, and you do not have to write it.
+# A copy that is made by an *operation* is connected with the original. For example, `to(device, copy=True)` is part of the graph, and its backward pass carries
+# the gradient to the tensor that was copied. If there are several copies, the backward pass **adds up** their gradients, as it does for every tensor that is
+# used several times. This sum takes the role of the all-reduce in unit 01, and you do not have to write it.
 
 # %%
 def connected(module, device, share):
@@ -147,7 +147,7 @@ for rows, replica in zip((2, 3), replicate(w, devices[:2])):
           f"{w.weight.grad.item():.0f}")
 
 # %% [markdown]
-# All of this happens **in every step**, because the weights have changed and the old copies have become useless.
+# The module is copied **in every step**, because each step changes the weights and makes the old copies useless.
 #
 # ## Parallel apply
 #
@@ -167,8 +167,8 @@ def parallel_apply(replicas, inputs):
     return results
 
 # %% [markdown]
-# Why does the function need the line with `set_grad_enabled`? In the next cell, the caller has switched gradients off and autocast on. The cell shows what
-# a new thread knows about that:
+# Why does `parallel_apply` need the line with `set_grad_enabled`? In the next cell, the caller has switched gradients off and autocast on. The cell shows what
+# a new thread knows about these modes:
 
 # %%
 def modes(where):
@@ -182,19 +182,19 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
     thread.join()
 
 # %% [markdown]
-# Both modes belong to a thread, and a new thread begins with the defaults. An exception also ends only its own thread, so in the lab you pass it on to the
-# caller.
+# Both modes are settings of a thread, and a new thread begins with the default modes. Moreover, an exception ends only the thread that raised it, so in the lab
+# you pass exceptions on to the caller.
 #
 # <details><summary>What nn.DataParallel passes on to its threads</summary>
 #
-# It passes on the grad mode and whether autocast is on. However, it does not pass on autocast's dtype, as you can read in `parallel_apply.py` of PyTorch
-# 2.15. The default is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the replicas
-# use `float16`, which overflows where `bfloat16` does not.
+# `nn.DataParallel` passes on the grad mode and whether autocast is on. However, it does not pass on autocast's dtype, as you can read in `parallel_apply.py` of
+# PyTorch 2.15. The default dtype is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the
+# replicas use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
 # ## Gather, and all together
 #
-# `gather` joins the outputs on one device. The test uses whole numbers, so that "equal" means equal to the last bit.
+# `gather` joins the outputs on one device. The test uses whole numbers, so the results must be identical down to the last bit.
 
 # %%
 def gather(outputs, device):
@@ -225,7 +225,7 @@ for name, outputs in (("one process", module(x)),
 #
 # ## The task of the track
 #
-# Most of units 01 to 10 train the same small network with different systems. Can you tell from the loop that four replicas are at work?
+# Most units from 01 to 10 train the same small network with different systems. Can you tell from the training loop that four replicas are at work?
 
 # %%
 from manyhands import track
@@ -244,14 +244,14 @@ print(track.table("03",
                                                                         reference)}))
 
 # %% [markdown]
-# The weights are equal to 1e-12 but not to the last bit, because four partial sums are added in a different order (unit 01).
+# The weights agree to 1e-12 but not down to the last bit, because four partial sums are added in a different order (unit 01).
 #
 # ## What is lost in a replica
 #
 # With one exception, replicas are thrown away after each step, together with everything that their forward pass has written into them. The batch norm in
 # the next cell keeps the mean of the last batch (`momentum=1`), and the rows are the numbers 0 to 7.
 #
-# **Predict.** Each of four replicas gets two rows. Is the running mean afterwards 3.5, 0.5, or something in between?
+# **Predict.** Each of four replicas gets two of the eight rows. Is the running mean afterwards 3.5, 0.5, or a value in between?
 
 # %%
 predict("03-running-mean",
@@ -274,12 +274,12 @@ settle("03-running-mean", lambda: norm.running_mean.item())
 # %% [markdown]
 # <details><summary>Why 0.5?</summary>
 #
-# Replica 0 has rows 0 and 1, and it *shares memory* with the original. In `nn.DataParallel` this is so because nothing is copied for the device where the
-# module already is, and here because of `share`. Since batch norm changes its buffers **in place**, what replica 0 writes is kept, whereas the other
+# Replica 0 has rows 0 and 1, and it *shares memory* with the original. `nn.DataParallel` copies nothing for the device where the module already is, and in our
+# version replica 0 shares the buffers because of `share`. Since batch norm changes its buffers **in place**, what replica 0 writes is kept, whereas the other
 # replicas write into copies.
 #
-# Moreover, each replica normalises with the mean and the standard deviation of only its two rows. During training you notice nothing but noise, while in
-# evaluation the statistics come from a quarter of each batch. `nn.SyncBatchNorm` does not help, because it needs DistributedDataParallel.
+# Moreover, each replica normalises with the mean and the standard deviation of only its two rows. During training, you notice nothing but noise. In evaluation,
+# however, the statistics come from only a quarter of each batch. `nn.SyncBatchNorm` does not help, because it needs DistributedDataParallel.
 # </details>
 #
 # What is not written in place is lost even in replica 0, both with `nn.DataParallel` and with our version:
@@ -304,9 +304,9 @@ print("calls:", counter.calls, " rows counted in the buffer:", counter.in_place.
 # %% [markdown]
 # ## The GIL, measured
 #
-# Python's global interpreter lock (GIL) lets only one thread at a time run Python code. PyTorch releases the lock while an operation computes, and takes
-# it again to get to the next operation. Therefore, threads help if operations are long, and they wait in line if operations are short. We compare two
-# networks, each with one batch on 1, 2 and 4 replicas:
+# Python's global interpreter lock (GIL) lets only one thread at a time run Python code. PyTorch releases the lock while an operation computes, and acquires it
+# again before the next operation. Therefore, threads help if operations are long, whereas they wait in line if operations are short. We compare two networks,
+# each with one batch that is split over 1, 2 and 4 replicas:
 
 # %%
 class Again(nn.Module):
@@ -379,11 +379,11 @@ settle("03-gil", shorter)
 # rows cost next to nothing here, whereas Python costs nearly everything and must wait in line. So the more replicas there are, the slower the step
 # becomes.
 #
-# *Replicate* is Python code, too, which runs for each replica in every step. Here it is short because these networks have one layer, but with a hundred
-# layers it is not. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
+# *Replicate* is Python code, too, which runs for each replica in every step. Here, it takes little time because these networks have only one layer, but with a
+# hundred layers it takes much longer. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
 #
-# *Backward* is not shared between threads here, because for CPU tensors, PyTorch runs it in the thread that called it. For GPUs, PyTorch has a C++ thread
-# for each device.
+# *Backward* is not shared between threads here, because for CPU tensors, PyTorch runs the backward pass in the thread that called `backward`. For GPUs, PyTorch
+# has a C++ thread for each device.
 #
 # On a GPU, Python only *starts* an operation, and the device computes it. What counts then is whether one Python process can start operations for all
 # devices fast enough. Small operations on fast GPUs behave like the left panel.
@@ -391,9 +391,9 @@ settle("03-gil", shorter)
 #
 # ## Why device 0 fills up
 #
-# All outputs are gathered on device 0. The loss is computed there, and the gradients and the optimiser state are also stored there. We count the bytes for
-# a network with many classes, in `float32`, with Adam, four devices and 1000 rows. The loss also keeps something for its backward pass, and autograd shows
-# us how much.
+# All outputs are gathered on device 0. The loss is computed there, and the gradients and the optimiser state are also stored there. We count the bytes for a
+# network with many classes, in `float32`, with Adam, four devices and 1000 rows. The loss also keeps tensors for its backward pass, and autograd shows us their
+# size.
 
 # %%
 torch.manual_seed(0)
@@ -433,13 +433,13 @@ print(f"{replica + training + gathered:.1f} MB with the loss on device 0, "
 settle("03-device-0", lambda: replica + training + gathered)
 
 # %% [markdown]
-# Since the outputs are gathered on device 0, it holds all of them a second time. It also holds the log-probabilities of all rows, which the loss keeps. So
-# it runs out of memory first, while every other device holds only a seventh as much. (These numbers are added up over a step. What exists only during the
-# backward pass is not counted.)
+# Since the outputs are gathered on device 0, this device holds all of them in addition to its replica's own outputs. It also holds the log-probabilities of all
+# rows, which the loss keeps. Therefore, device 0 runs out of memory first, whereas every other device holds only a seventh as much. (These numbers are added up
+# over a step. What exists only during the backward pass is not counted.)
 #
-# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the
-# log-probabilities of its rows (5 MB) instead of their outputs, so the other devices hold as much as before. Each replica returns the sum of its losses
-# and the number of its rows, because a mean of means would be wrong for uneven pieces.
+# The remedy is to compute the loss **inside** the module, where the outputs are. Then only a few numbers are gathered. Each replica keeps the log-probabilities
+# of its rows (5 MB) instead of the outputs, so the other devices hold as much as before. Each replica returns the sum of its losses and the number of its rows,
+# because a mean of means would be wrong for uneven pieces.
 
 # %%
 class WithLoss(nn.Module):
@@ -458,8 +458,8 @@ print("the loss of all rows:", torch.allclose(sums.sum() / counts.sum(), loss))
 # %% [markdown]
 # ## nn.DataParallel itself
 #
-# Without a GPU, `nn.DataParallel` just calls the module. It raises no error, gives no warning and makes no replica, so a program that uses it needs no
-# `if` for the CPU. However, its `state_dict` has different names, so save the `state_dict` of `.module` instead.
+# Without a GPU, `nn.DataParallel` just calls the module. It raises no error, gives no warning and makes no replica, so a program that uses it needs no `if` for
+# the CPU. However, the wrapper's `state_dict` has different names, so save the `state_dict` of `.module` instead.
 
 # %%
 device = "cuda:0" if torch.cuda.is_available() else "cpu"
@@ -469,13 +469,13 @@ print("names in its state_dict:", list(wrapped.state_dict()))
 print("names to save:          ", list(wrapped.module.state_dict()))
 
 # %% [markdown]
-# > **On GPUs.** There is one thread for each GPU, and the backward pass runs in one C++ thread for each. Copies, inputs, outputs and gradients travel
-# > between the GPUs through device 0. Since Python only *starts* operations, the clock of the cells above would have to call `torch.cuda.synchronize()`
-# > first. The replicas' gradients are added up on device 0, with NCCL where it is available.
+# > **On GPUs.** There is one Python thread for each GPU, and the backward pass uses one C++ thread for each GPU. Copies, inputs, outputs and gradients travel
+# > between the GPUs through device 0. Since Python only *starts* operations, the timing code above would have to call `torch.cuda.synchronize()` before it
+# > reads the clock. The replicas' gradients are added up on device 0, with NCCL where it is available.
 
 # %% [markdown]
-# With two GPUs or more, the next cell runs `nn.DataParallel` on the track's task, and shows the memory of each GPU. Elsewhere the cell is BLOCKED, which
-# means that it cannot show anything there and that we claim nothing.
+# With two GPUs or more, the next cell runs `nn.DataParallel` on the track's task and shows the memory of each GPU. Otherwise, the cell is BLOCKED, which means
+# that it cannot show anything on this machine and that we claim nothing.
 
 # %% tags=["measured"]
 def on_gpus(number):
@@ -499,18 +499,18 @@ else:
 # %% [markdown]
 # ## When, when not, and the three most common mistakes
 #
-# **Use it** for a quick look on a machine with a few GPUs, in a notebook, with a model of large operations. It is one line and needs no launcher
-# and no ranks. **What it costs** in every step is a copy of all weights to each device, copies of all inputs and outputs, the Python code once for each
-# replica, and the memory of device 0.
+# **Use DataParallel** for a quick look on a machine with a few GPUs, in a notebook, with a model of large operations. It is one line and needs no launcher and
+# no ranks. **What it costs** in every step is a copy of all weights for each device, copies of all inputs and outputs, a run of the Python code for each
+# replica, and memory on device 0.
 #
-# **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. So there is no GIL between the devices, the
+# **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. With DDP, the devices do not share a GIL, the
 # weights are not copied in each step, gradients are sent while the backward pass runs, and several machines can take part. PyTorch's own page for
 # `nn.DataParallel` recommends DDP even on one machine.
 #
 # **The three most common mistakes.** (1) If the loss is inside the module, `loss.mean()` over the replicas' losses is a mean of means, which is wrong for
-# uneven pieces. (2) Some scripts trust what the forward pass has written, although batch norm's statistics come from replica 0's rows and attributes are
-# lost. (3) Others count on a piece for every device, although the small last batch of an epoch has fewer. The lab's checks recognise the first and the
-# third mistake as wrong answers, and also look at the statistics.
+# uneven pieces. (2) Some scripts trust what the forward pass has written, although batch norm's statistics come from replica 0's rows and attributes are lost.
+# (3) Others expect a piece for every device, although the small last batch of an epoch may have fewer pieces. The lab's checks recognise the first and the
+# third mistake as wrong answers, and they also examine the statistics.
 #
 # <details><summary>Two traps inside PyTorch</summary>
 #
@@ -545,8 +545,8 @@ else:
 # |---|---|
 # | DataParallel takes the module and the ids of the GPUs; without ids, all GPUs | still true |
 # | `model.to(device)` is needed as well | still true: parameters must be on `device_ids[0]` when forward is called, whether you move them before or after the wrapping |
-# | on the CPU it must be left out with an `if` | not true, because without a GPU it calls the module |
-# | DDP is faster even on one machine, because of the GIL | still true, but the GIL is one reason of several: copies in every step, gathering, no overlap. Python has had builds without a GIL since 3.13 (PEP 703), and has supported them officially since 3.14 (PEP 779), but the other reasons remain |
+# | on the CPU it must be left out with an `if` | not true, because without a GPU, DataParallel just calls the module |
+# | DDP is faster even on one machine, because of the GIL | still true, but the GIL is only one of several reasons. Others are copies in every step, gathering and the lack of overlap. Python has had builds without a GIL since 3.13 (PEP 703), and has supported them officially since 3.14 (PEP 779), but the other reasons remain |
 # | the code is easy to adapt | still true. However, in 2021 PyTorch's developers asked whether to remove it ([65936](https://github.com/pytorch/pytorch/issues/65936)); it is still there in 2.15, and new work goes into DDP and FSDP |
 # </details>
 #
@@ -554,13 +554,13 @@ else:
 #
 # * *Every step:* scatter splits the inputs, replicate copies the module, threads run the replicas, and gather joins the outputs. The backward pass takes
 #   the same path in reverse, so that the copies' gradients add up in the original.
-# * *Rows:* the pieces have ceil(n / devices) rows, until no rows are left, so 5 rows on 4 devices make 3 replicas.
-# * *Lost:* a replica's state is lost, unless it is written in place in replica 0. Batch norm keeps the statistics of replica 0's rows.
-# * *Threads:* long operations run side by side, whereas Python waits in line.
+# * *Rows:* the pieces have ceil(n / devices) rows, until no rows are left, so 5 rows on 4 devices give 3 replicas.
+# * *Lost:* what a replica writes is lost, unless replica 0 writes it in place. Batch norm keeps the statistics of replica 0's rows.
+# * *Threads:* long operations run side by side, whereas Python code waits for the GIL.
 # * *Device 0:* it holds outputs, loss, gradients and optimiser state, so compute the loss inside the module.
 # * *Instead:* use DistributedDataParallel. The table above shows which lines change.
 #
-# **Go on** with the lab of this unit, where you complete the four functions. After that, unit 04 explains the all-reduce, and unit 06 explains what has
+# **Go on** with the lab of this unit, where you complete the four functions. After that, unit 04 explains the all-reduce, and unit 06 explains DDP, which has
 # replaced DataParallel.
 #
 # **References.** [nn.DataParallel](https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html), PyTorch's documentation · S. Li et al.

@@ -1,12 +1,12 @@
 # %% [markdown] unit={"minutes": 40, "ranks": 5, "framework": "torch", "title": "Collectives"}
 # # 04 Collectives
 #
-# A *collective* is a call that all ranks make together, such as a broadcast, a sum or an all-reduce. Each collective consists of messages between two ranks,
-# and this notebook takes several of them apart. At the end, you can
+# A *collective* is a call that all ranks make together, such as a broadcast, a reduce or an all-reduce. Each collective consists of messages between two ranks,
+# and this notebook takes several collectives apart. At the end, you can
 #
 # * write a broadcast and an all-reduce from `send` and `recv`: as a star, as a tree, as a ring, and by halving and doubling.
-# * count the rounds and messages that each of them takes, and the bytes that the busiest rank sends.
-# * explain why each rank in a ring sends $2(p-1)/p$ times the tensor, and therefore less than two tensors for any number of ranks.
+# * count the rounds and messages that each of these algorithms takes, and the bytes that the busiest rank sends.
+# * explain why each rank in a ring sends $2(p-1)/p$ times the tensor's size, and therefore less than two tensors for any number of ranks.
 # * name the parts of an all-reduce, and choose the collective that gives each rank what it needs and no more.
 # * recognise three mistakes: all ranks send first, chunks are off by one, and the right values come from the wrong algorithm.
 #
@@ -40,11 +40,11 @@ rank, size = dist.get_rank(), dist.get_world_size()
 groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 
 # %% [markdown]
-# We use nothing but `dist.send` and `dist.recv`, which carry a message from one rank to one other. The groups below use gloo and CPU tensors, even on machines
-# with GPUs, because NCCL has different rules for single messages (see *The real ones*). The function `seen` runs a call on the first p ranks, and a ledger
-# records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the one that sends most, and how many **rounds** the
-# call took. The number of rounds is the length of the longest chain of messages in which each had to wait for the one before. For example, four sends by one
-# rank take four rounds, whereas four messages from different ranks to one rank may travel at the same time, in one round.
+# We use nothing but `dist.send` and `dist.recv`, which carry a message from one rank to one other rank. The groups below use gloo and CPU tensors, even on
+# machines with GPUs, because NCCL has different rules for single messages (see *The real ones*). The function `seen` runs a call on the first p ranks, and a
+# ledger records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the rank that sends most, and how many
+# **rounds** the call took. The number of rounds is the length of the longest chain of messages in which each message had to wait for the previous one. For
+# example, four sends by one rank take four rounds, whereas four messages from different ranks to one rank may travel at the same time, in one round.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -95,7 +95,8 @@ def tree_broadcast(x, group):
             dist.recv(x, group=group, group_src=me - reach)
 
 # %% [markdown]
-# **Predict.** How many rounds does each of the two broadcasts take on 5 ranks, and how many on 1000 ranks? A tensor here has 6000 numbers of 4 bytes.
+# **Predict.** How many rounds does each of the two broadcasts take on 5 ranks, and how many on 1000 ranks? The tensor has 6000 numbers, each of which takes 4
+# bytes.
 
 # %%
 predict("04-tree", "How many rounds does a tree broadcast take on 5 ranks?", unit="rounds")
@@ -114,8 +115,9 @@ settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # the tree ran la
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# In the star, rank 0 sends four messages, one after another, so it takes 4 rounds. On 1000 ranks it takes 999. In the tree, the number of ranks that have x
-# doubles in each round, so 1, 2, 4 and then all 5 ranks have it. A tree therefore takes $\log_2 p$ rounds, rounded up, which is 3 rounds on 5 ranks and 10 on
+# In the star, rank 0 sends four messages, one after another, so the star takes 4 rounds. On 1000 ranks, it takes 999 rounds. In the tree, the number of ranks
+# that have x doubles in each round, so 1, 2, 4 and then all 5 ranks have it. A tree therefore takes $\log_2 p$ rounds, rounded up, which is 3 rounds on 5 ranks
+# and 10 on
 # 1000. In both cases, $p - 1$ messages travel in total, because every rank except rank 0 must receive x once.
 # </details>
 #
@@ -131,8 +133,9 @@ spacetime.spacetime(tree)
 # %% [markdown]
 # ## Reduce, and the first all-reduces
 #
-# A **reduce** is a broadcast that runs backwards: we reverse the arrows, and each receiver adds what arrives. At the end, rank 0 has the sum. An **all-reduce**
-# gives the sum to all ranks, for example by a reduce that is followed by a broadcast. We write one on the star and one on the tree.
+# A **reduce** is a broadcast that runs backwards: we reverse the arrows, and each receiver adds what arrives to its own tensor. At the end, rank 0 has the sum.
+# An **all-reduce** gives the sum to all ranks, for example by a reduce that is followed by a broadcast. We write one all-reduce along the star and one along
+# the tree.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -170,16 +173,16 @@ for name, call in (("star all-reduce", star_all_reduce),
     told(name, found)
 
 # %% [markdown]
-# The tensor has 24,000 bytes. In the star, rank 0 sends it four times and receives it four times, while the others wait. In the tree, rank 0 sends it three
-# times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and again. The gradients of a ResNet-50 are about 100 MB
-# (Goyal et al. 2017), so all ranks would wait for the link of this one rank.
+# The tensor has 24,000 bytes. In the star, rank 0 receives a tensor of this size from each of four ranks and then sends the sum four times, while the other
+# ranks wait. In the tree, rank 0 sends the sum three times. Both numbers grow with the number of ranks, because rank 0 sends the *whole* tensor again and
+# again. With the gradients of a ResNet-50, which take about 100 MB (Goyal et al. 2017), all ranks would wait for the link of this one rank.
 #
 # ## The ring
 #
-# For this reason, no message of a **ring** carries the whole tensor. We split x into p chunks, and each rank sends only to the next rank (the last one sends to
-# rank 0). In each round, *every* rank sends one chunk and adds the chunk that it receives to its own. After p - 1 rounds, each rank has one chunk that contains
-# the numbers of all ranks. This first half is called **reduce-scatter**. In p - 1 more rounds, the finished chunks travel once around the ring, which is an
-# **all-gather**.
+# In a **ring**, no message carries the whole tensor. We split x into p chunks, and each rank sends only to the next rank (the last rank sends to rank 0). In
+# each round, *every* rank sends one chunk and adds the chunk that it receives to its own version of this chunk. After p - 1 rounds, each rank has one chunk
+# that contains the sum over all ranks. This first half is called **reduce-scatter**. In p - 1 more rounds, the finished chunks travel once around the ring.
+# This second half is an **all-gather**.
 #
 # All rounds consist of the same step, in which a rank sends to the next rank and receives from the previous one.
 #
@@ -210,12 +213,13 @@ settle("04-send-first", what_happened)
 # <details><summary>Why?</summary>
 #
 # `send` does not return before the other side has called `recv`, because gloo waits until the receiver reports that it has room for the message. Here, however,
-# the other side is in `send` too, so no rank reaches its `recv`, and the ranks wait in a circle. Some libraries copy a small message aside and let the sender
-# continue (MPI may do so below a size that it chooses). With such a library, the code works in every test and hangs with the first large tensor.
+# the other side is in `send`, too, so no rank reaches its `recv`, and the ranks wait in a circle. Some libraries copy a small message aside and let the sender
+# continue (MPI may do so below a size that it chooses). With such a library, the code works in every test with small tensors and hangs with the first large
+# one.
 # </details>
 #
-# **Mistake 1: all ranks send first.** To avoid this, *start* sending with `isend`, then receive, and then wait until the message has been sent. The cluster has
-# healed itself in the meantime and has run the `--setup` cells again. Here are the step and the ring.
+# **Mistake 1: all ranks send first.** To avoid this hang, *start* sending with `isend`, then receive, and then wait until the message has been sent. In the
+# meantime, the cluster has healed itself and has run the `--setup` cells again. The next cells define the step and the ring.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -244,8 +248,8 @@ def ring_all_reduce(x, group, watch=lambda title: None):
         watch(f"all-gather, round {s + 1}")
 
 # %% [markdown]
-# To watch the ring at work, let rank r fill x with $10^r$. The digits of a sum then show which ranks it contains. We print ranks as rows and chunks as columns,
-# where `23` means that the numbers of ranks 2 and 3 have been added up here.
+# To watch the ring at work, let rank r fill x with $10^r$. The digits of a sum then show which ranks have contributed to it. We print ranks as rows and chunks
+# as columns, and an entry of `23` means that the numbers of ranks 2 and 3 have been added up.
 
 # %%
 # %%px
@@ -271,12 +275,12 @@ ring_all_reduce(x, groups[5], show)
 #
 # **Mistake 2: off by one.** Which rank ends up with which complete chunk is a matter of convention. Here, rank r ends the first half with chunk r + 1, whereas
 # MPI and NCCL give chunk r to rank r. If the two halves of a program follow different conventions, nothing hangs, but unfinished chunks travel around the ring
-# and overwrite finished ones, so some ranks are missing from the sums.
+# and overwrite finished chunks, so some ranks' numbers are missing from the sums.
 #
 # <details><summary>Why a test may miss it</summary>
 #
 # If the program gathers the finished chunks into a new tensor, the sums are complete but end up in the wrong places. A test that uses the same numbers in all
-# chunks does not notice that.
+# chunks does not notice this mistake.
 # </details>
 #
 # A space-time diagram of three ranks shows that all of them are busy all the time.
@@ -293,10 +297,10 @@ spacetime.spacetime(ring)
 # %% [markdown]
 # ## Halving and doubling
 #
-# The tree needs few rounds, and the ring needs few bytes. Can one algorithm have both advantages? Each rank takes a partner that is half the ranks away, gives
-# it one half of x, receives the other half from it, and adds it to its own. Now one half of the ranks is responsible for one half of x, and the rest for the
-# other. Within each half, the ranks continue in the same way with half of the half, until each rank has a p-th of the sum. On the way back, each exchange
-# doubles what a rank has.
+# The tree needs few rounds, and the ring needs few bytes. Can one algorithm have both advantages? In *halving and doubling*, the partner of a rank is half the
+# number of ranks away. Each rank sends its partner one half of x, receives the partner's version of the other half, and adds this version to its own. Now one
+# half of the ranks is responsible for the first half of x, and the other half of the ranks for the second. In both groups, the ranks continue in the same way
+# with half of their half, until each rank has a p-th of the sum. On the way back, each exchange doubles the part that a rank has.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -322,8 +326,8 @@ def halve_and_double(x, reach, group):
         other.copy_(swap(mine, other, me ^ reach, group))  # doubling: an all-gather
 
 # %% [markdown]
-# `me ^ reach` flips one bit of `me`. For example, with reach 2, ranks 0 and 2 are partners, and so are ranks 1 and 3. Since this requires a power of two, the
-# fifth rank has no partner. It gives its x to rank 0 beforehand and receives the sum afterwards.
+# `me ^ reach` flips one bit of `me`. For example, with reach 2, ranks 0 and 2 are partners, and so are ranks 1 and 3. Since this pairing requires the number of
+# ranks to be a power of two, the fifth rank has no partner. It gives its x to rank 0 beforehand and receives the sum afterwards.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -341,7 +345,8 @@ def halving_all_reduce(x, group):
         dist.send(x, group=group, group_dst=me + whole)
 
 # %% [markdown]
-# **Predict.** How many rounds does halving and doubling take on four ranks, and how many of the 24,000 bytes does each rank send? What changes with five ranks?
+# **Predict.** How many rounds does halving and doubling take on four ranks, and how many bytes does each rank send for a tensor of 24,000 bytes? What changes
+# with five ranks?
 
 # %%
 predict("04-halving-4", "How many rounds does halving and doubling take on 4 ranks?",
@@ -364,24 +369,24 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# On four ranks, each rank sends 12,000 bytes, then 6,000, and both amounts again on the way back. The total is 36,000 bytes, as in a ring of four, but in 4
-# rounds instead of 6. On 1024 ranks, it takes 20 rounds instead of 2046. With five ranks, rank 0 also sends the whole sum to rank 4, and there are two more
-# rounds.
+# On four ranks, each rank sends 12,000 bytes, then 6,000 bytes, and both amounts again on the way back. The total is 36,000 bytes, as in a ring of four ranks,
+# but in 4 rounds instead of 6. On 1024 ranks, halving and doubling takes 20 rounds instead of 2046. With five ranks, rank 0 also sends the whole sum to rank 4,
+# and there are two more rounds.
 # </details>
 #
-# The version with halves is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors, whereas gloo contains it but `torch.distributed`
-# does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and doubling, all ranks
-# send simultaneously to *different* partners in every round. In the first round, half of x travels half the ranks away, and messages that share a wire must
-# wait for each other. In addition, p should be a power of two.
+# Halving and doubling is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors. The gloo library contains it, too, but
+# `torch.distributed` does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and
+# doubling, all ranks send simultaneously, and to a *different* partner in every round. In the first round, half of x travels to a partner that is half the
+# ranks away, and messages that share a wire must wait for each other. In addition, p should be a power of two.
 #
 # ## What each rank sends
 #
-# In a ring, a rank sends one chunk in each of $2(p-1)$ rounds, and each chunk has $S/p$ of the tensor's $S$ bytes. In total, it sends
+# In a ring, a rank sends one chunk in each of $2(p-1)$ rounds, and each chunk has $S/p$ of the tensor's $S$ bytes. In total, the rank sends
 #
 # $$ 2 \, \frac{p-1}{p} \, S $$
 #
-# bytes. There is a way that looks simple and is often written by accident, namely to **gather everything**. Each rank sends its whole x to every other rank,
-# and every rank adds up all of them.
+# bytes. A way that looks simpler, and that is often written by accident, is to **gather everything**. Each rank sends its whole x to every other rank, and
+# every rank adds up all the tensors.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -444,10 +449,10 @@ settle("04-test", enough)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# On two ranks, all five ways send one tensor, because a rank has only one partner and each of the two needs the other's x. From three ranks on, the ring sends
-# less, and the difference grows. Since $(p-1)/p$ is always below 1, the ring never sends more than two tensors, on any number of ranks. No algorithm can do
-# better for all ranks at the same time, as long as it is the ranks that add (Patarasuk and Yuan 2009). The star's bytes grow with p, and so do the bytes of
-# gathering everything, where *every* rank is as busy as the centre of the star.
+# On two ranks, the busiest rank sends one tensor in all five ways, because a rank has only one partner and each of the two needs the other's x. From three
+# ranks on, a rank in a ring sends less than a rank that gathers everything, and the difference grows. Since $(p-1)/p$ is always below 1, a rank in a ring never
+# sends more than two tensors, on any number of ranks. No algorithm can do better for all ranks at the same time, as long as the ranks themselves do the adding
+# (Patarasuk and Yuan 2009). With the star, the busiest rank's bytes grow with p. If you gather everything, *every* rank is as busy as the centre of the star.
 # </details>
 #
 # **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of
@@ -474,32 +479,37 @@ for p in (4, 64, 1024):
 # | star | $p$ | $(p-1)S$ | nothing but the first explanation |
 # | tree | at most $2\lceil\log_2 p\rceil$ | $\lceil\log_2 p\rceil\,S$ | small tensors on many ranks, where latency counts |
 # | ring | $2(p-1)$ | $2\frac{p-1}{p}S$ | large tensors, where bytes count |
-# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both, if the network can bear it |
+# | halving and doubling, p a power of two | $2\log_2 p$ | $2\frac{p-1}{p}S$ | both cases, if the network can carry the messages |
 # | gather | 1 | $(p-1)S$ | so few numbers that the cost does not matter |
 # | a switch that adds | 2 | about $S$ | machines that have one (NVLS, SHARP) |
 #
-# The tree's sum can take one round less than its broadcast, because a rank that waits for two messages may get both in one round. On 5 ranks, for example, the
-# ledger has recorded 5 rounds instead of 6. In the same way, the table lets $p - 1$ messages arrive at a rank in one round. The literature mostly counts with
-# *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count, the gather takes $p - 1$ rounds and the star $2(p-1)$, which is
-# closer to what many messages really cost. We cannot build the last row here. Each rank sends its x to a switch once and receives the sum once, which is half
-# of a ring's bytes, because the ranks no longer do the adding (Graham et al. 2016).
+# <details><summary>How the rounds are counted</summary>
 #
-# When is a ring the wrong choice? It is wrong for a loss value or a flag, because it takes 2046 rounds on 1024 ranks for four bytes. (A slow rank is not the
-# ring's fault, since it delays every synchronous all-reduce.) Unit 05 measures what a round and a byte cost on your machine, and finds the size at which tree
-# and ring cross.
+# The tree's sum can take one round less than its broadcast, because a rank that waits for two messages may receive both in one round. On 5 ranks, for example,
+# the ledger has recorded 5 rounds for the tree all-reduce instead of 6. In the same way, the table assumes that $p - 1$ messages can arrive at a rank in one
+# round. The literature mostly counts with *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count, the gather takes $p - 1$
+# rounds and the star $2(p-1)$, which is closer to what many messages really cost.
+# </details>
+#
+# We cannot build the table's last row, in which each rank sends its x to a switch once and receives the sum once. Such an all-reduce sends half as many bytes
+# as a ring, because the ranks no longer do the adding (Graham et al. 2016).
+#
+# When is a ring the wrong choice? It is wrong for a loss value or a flag, because on 1024 ranks, it takes 2046 rounds to sum four bytes. (A slow rank is no
+# argument against rings, since it delays every synchronous all-reduce.) Unit 05 measures what a round and a byte cost on your machine, and finds the size at
+# which a tree and a ring take equally long.
 #
 # ## The real ones
 #
 # You do not have to write rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) already contain all of this. gloo's all-reduce is a ring,
 # unless its caller asks for a different algorithm.
 #
-# NCCL chooses by size and by wiring. Its ring runs through all GPUs, and there are several rings, one for each *channel*, each of which carries a part of the
-# tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
-# ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, which is called a *rail*. NCCL's tree
-# differs from ours. It consists of *two* binary trees over the nodes, each for half of x, in small pieces that follow each other (a *pipeline*). A node in the
-# middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows like the logarithm of the number of nodes (Sanders et
-# al. 2009). Inside a node there is a chain. If GPUs are connected by an NVSwitch, the switch can add (NVLS, since Hopper), and SHARP does the same in
-# InfiniBand switches. `torch.distributed` calls gloo and NCCL under the same names:
+# NCCL chooses an algorithm by the size of the tensor and by the wiring. It builds several rings through all GPUs, one for each *channel*, and each ring carries
+# a part of the tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
+# ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, and these cards then form a *rail*. NCCL's
+# tree differs from ours. It consists of *two* binary trees over the nodes, each of which carries half of x, in small pieces that follow each other (a
+# *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows with the logarithm of the
+# number of nodes (Sanders et al. 2009). Inside a node, the ranks form a chain. If GPUs are connected by an NVSwitch, the switch can do the adding (NVLS, since
+# Hopper), and SHARP does the same in InfiniBand switches. In `torch.distributed`, gloo and NCCL are called by the same functions:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|
@@ -510,12 +520,12 @@ for p in (4, 64, 1024):
 # | a chunk | all chunks on all ranks | `all_gather` | parameters if states are sharded |
 # | a chunk for each rank | a chunk from each rank | `all_to_all` | tokens to experts (unit 11), tables of embeddings |
 #
-# Choose the call that gives each rank what it needs and no more. If links inside a node are faster than links between nodes, these calls form a *hierarchy*: a
-# reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside each node (unit 05).
+# Choose the call that gives each rank what it needs and no more. If links inside a node are faster than links between nodes, an all-reduce can be a *hierarchy*
+# of these calls: a reduce-scatter inside each node, an all-reduce between nodes, and an all-gather inside each node (unit 05).
 #
 # `reduce_scatter` and `all_gather` take lists of tensors. Large programs, such as FSDP, mostly use `reduce_scatter_single` and `all_gather_single`, which take
-# one tensor that holds all parts, so that no parts have to be copied together. (Before PyTorch 2.13 their names were `reduce_scatter_tensor` and
-# `all_gather_into_tensor`.) Do all of them give the same result as our ring?
+# one tensor that holds all parts, so that the parts need not be copied into one tensor first. (Before PyTorch 2.13, their names were `reduce_scatter_tensor`
+# and `all_gather_into_tensor`.) Do all these calls give the same result as our ring?
 
 # %%
 # %%px
@@ -537,9 +547,9 @@ if rank == 0:
     print("the same with single tensors:", torch.equal(whole, theirs))
 
 # %% [markdown]
-# The results are identical to the last bit because x contains whole numbers. With fractions, two algorithms round differently, since they add in a different
-# order. However, all *ranks* must have the same bits, because otherwise their models drift apart. The ring guarantees this, because the sum of each
-# chunk is completed on one rank and copied from there.
+# The results are identical down to the last bit because x contains whole numbers. With fractions, two algorithms round differently, since they add in different
+# orders. However, all *ranks* must have the same bits, because otherwise their models drift apart. The ring guarantees this, because the sum of each chunk is
+# completed on one rank and copied from there.
 
 # %%
 # %%px
@@ -566,8 +576,8 @@ if rank == 0:
 # > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one GPU; 2.30 has an experimental way around this),
 # > `torch.cuda.set_device` before the first call, and contiguous tensors on the GPU. The collectives stay the same, but the messages do not. A call returns
 # > when it is *enqueued*, so `send` returns before x has left, and `wait()` makes the GPU's stream wait instead of Python. There are no tags, so the messages
-# > of a pair are matched in order. `isend` and `recv` of our ring can hang, because the first message of a pair is a meeting and a pair has one queue; start
-# > both with one `dist.batch_isend_irecv`. A hang shows up later, at a line that reads a value, and a watchdog ends the process after ten minutes.
+# > of a pair are matched in order. `isend` and `recv` of our ring can hang, because a pair's first message needs both ranks and a pair has one queue; start
+# > both with one `dist.batch_isend_irecv`. A hang shows up at a later line that reads a value, and a watchdog ends the process after ten minutes.
 
 # %% [markdown]
 # ## What has aged
@@ -576,13 +586,13 @@ if rank == 0:
 #
 # This course grew out of older talks and articles. The list repeats, in our words, what they say about collectives, and adds what is still true.
 #
-# * *"Parameter server, or peer to peer."* A talk compares the two, and with peer to peer, GPUs exchange gradients directly. If every GPU sends to every other
-#   GPU, that is `gather` above. What has come into use is the ring and the tree, in which a rank talks to only a few others. Parameter servers have their own
-#   unit, 08.
+# * *"Parameter server, or peer to peer."* A talk compares the two approaches. With peer to peer, GPUs exchange gradients directly. If every GPU sends to every
+#   other GPU, this is `gather` above. In practice, the ring and the tree are used, in which a rank talks to only a few others. Parameter servers are the
+#   subject of unit 08.
 # * *"On 1024 GPUs more than 20 % of the time goes into communication."* This number is the talk's and not ours. The bytes that a rank sends hardly grow, from
-#   1.6 tensors on 5 ranks to 1.998 on 1024. What grows is the number of rounds, and so does the time spent waiting for the slowest rank. Overlap with the
-#   backward pass hides much of it (unit 06).
-# * *"Horovod broadcasts with MPI."* This was true. Today gloo can carry the messages, and MPI need not be installed (unit 10).
+#   1.6 tensors on 5 ranks to 1.998 on 1024. However, the number of rounds grows, and so does the time spent waiting for the slowest rank. Overlap with the
+#   backward pass hides much of the communication (unit 06).
+# * *"Horovod broadcasts with MPI."* This was true. Today, gloo can carry the messages, and MPI need not be installed (unit 10).
 # * *"`nccl` is the backend for GPUs."* This is still true. On the CPU, the backend is gloo.
 # * *`CollectiveAllReduceStrategy` in `tf.contrib`.* It has been removed together with `tf.contrib`, and its successor is `MultiWorkerMirroredStrategy` (unit
 #   07).
@@ -594,14 +604,14 @@ if rank == 0:
 # * Star, tree, ring and halving can all be written with `send` and `recv`, for any number of ranks, and a reduce is a broadcast that runs backwards.
 # * A tree needs few rounds, and a ring needs few bytes. Halving and doubling needs few of both if p is a power of two, but each rank has a different partner in
 #   every round.
-# * A rank in a ring sends a p-th of the tensor in each of p - 1 rounds, and does so twice. In total, it sends $2(p-1)/p$ times the tensor, which is never more
+# * A rank in a ring sends a p-th of the tensor in each of $2(p-1)$ rounds. In total, the rank sends $2(p-1)/p$ times the tensor's size, which is never more
 #   than two tensors.
-# * An all-reduce is a reduce-scatter and an all-gather, and also a reduce and a broadcast. Choose the smallest collective that is sufficient.
+# * An all-reduce can consist of a reduce-scatter and an all-gather, or of a reduce and a broadcast. Choose the smallest collective that is sufficient.
 # * If all ranks send first, they are in a deadlock. If chunks are off by one, the sums are wrong without an error. If you gather everything, the values are
-#   right, but each rank sends p/2 times the bytes.
+#   right, but each rank sends p/2 times as many bytes as in a ring.
 #
 # **Now the lab:** write the ring for sizes that p does not divide, for any dtype and any group, and let the ledger judge it. Afterwards, unit 05 measures the
-# time that it takes, and unit 06 hides this time.
+# time that an all-reduce takes, and unit 06 hides this time.
 #
 # **References.** P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J. Parallel Distrib. Comput. 69(2).
 # R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
