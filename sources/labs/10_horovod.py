@@ -6,7 +6,7 @@
 #
 # * name the missing edit from a few numbers.
 # * tell from weights, losses, rows and files what a training script lacks.
-# * repair it, so that all ranks together do what a single process would do.
+# * repair such a script, so that all ranks together do what a single process would do.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #
