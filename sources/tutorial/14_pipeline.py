@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Pipeline
 #
-# In this unit, we cut a network between its layers into four stages, which four ranks compute at the same time. At the end, you can
+# In this unit, we cut a network between its layers into four stages, which four ranks compute simultaneously. At the end, you can
 #
 # * cut a network by the cost of its layers, and explain which rank waits for which if there are no micro-batches.
 # * write GPipe and 1F1B with send and receive, and explain why 1F1B hangs if a send waits for its receiver.
@@ -162,8 +162,8 @@ settle("14-kept", lambda: cluster.pull("most")[1])
 #
 # ## The bubble, by formula and by simulation
 #
-# The last rank can begin only after $S - 1$ forward passes, and after it has finished, $S - 1$ more backward passes follow until the first rank has finished,
-# too. The rest of the step is work, namely $M$ forward and backward passes. Therefore, a rank is idle for
+# The last rank can begin only after $S - 1$ forward passes, and after it has finished, $S - 1$ more backward passes follow until the first rank has finished.
+# The rest of the step is work, namely $M$ forward and backward passes. Therefore, a rank is idle for
 #
 # $$ \frac{S - 1}{M + S - 1} $$
 #
