@@ -67,12 +67,12 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 # | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | number of the node, and number of nodes |
 # | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | address and port of the server where the processes meet |
 #
-# Under `mpirun`, Horovod gets these numbers from MPI instead. Without a launcher, `hvd.size()` is 1 in every process, and each process trains alone. The first
-# symptom to know is *four lines with "rank 0 of 1"*.
+# Under `mpirun`, Horovod gets these numbers from MPI instead. Without a launcher, `hvd.size()` is 1 in every process, and each process trains alone. In this
+# case, the symptom is *four lines with "rank 0 of 1"*.
 #
 # To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
 # `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
-# node would use its first GPU.
+# node would use the node's first GPU.
 #
 # <details><summary>Processes that are started by hand</summary>
 #
@@ -411,8 +411,8 @@ for way in (one_by_one, together):
 # Both ways give the same sums. In the file that `HOROVOD_TIMELINE` names, Horovod has recorded what it did and when, in the format of Chrome's
 # `chrome://tracing`. `hvd.shutdown()` completes the file.
 #
-# Before that, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the sum
-# back.
+# Before this call, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the
+# sum back.
 
 # %%
 # %%px
@@ -439,7 +439,7 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 # in a node.
 # </details>
 #
-# Now we look at the timeline. Your own times will be different.
+# Now we look at the timeline. Your times will differ.
 
 # %% tags=["measured"]
 from manyhands.plots import horovod_timeline as trace
@@ -461,8 +461,8 @@ trace.timeline(lanes)
 # %% [markdown]
 # Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for one or two checks by Horovod's thread, which are 5
 # ms apart. Most of the time is spent waiting, not sending. In the *negotiation*, the ranks find out when all of them have the tensor, so they may submit
-# gradients in any order. A tensor may be sent only then, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the tensors
-# were submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
+# gradients in any order. A tensor may not be sent earlier, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the
+# tensors were submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
 #
 # DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod decides again in every
 # cycle.
@@ -480,7 +480,7 @@ trace.timeline(lanes)
 # ## TensorFlow: the tape
 #
 # In TensorFlow, the same edits have different names. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with
-# `op=hvd_tf.Sum`. `broadcast_variables` sends rank 0's variables to all ranks. Both were added with Horovod's eager mode, in a pull request of November 2018.
+# `op=hvd_tf.Sum`. `broadcast_variables` sends rank 0's variables to all ranks. Both were added with Horovod's eager mode, in a pull request from November 2018.
 # The wrapper is a tape whose `gradient` calls the original method, all-reduces each gradient, and returns the results.
 
 # %% tags=["setup"]
@@ -693,7 +693,7 @@ settle("10-callbacks", ended)
 #
 # ## Scripts: horovodrun and mpirun
 #
-# A script does not need `rendezvous()`, because the launcher does this work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
+# A script does not need `rendezvous()`, because the launcher does the same work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
 # [scripts/10_tensorflow.py](scripts/10_tensorflow.py) to any cluster. The latter contains both the custom loop and the Keras version.
 #
 # `horovodrun` starts processes on other nodes by ssh, whereas `mpirun` does so in MPI's own way. Inside a Slurm job, `mpirun` uses Slurm
@@ -723,7 +723,8 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # %% [markdown]
 # ## From Horovod to DistributedDataParallel, line by line
 #
-# If you meet Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move.
+# If you encounter Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines
+# move.
 #
 # | Horovod | PyTorch's own |
 # |---|---|
@@ -768,9 +769,9 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
-# The last release is 0.28.1, from June 2023, and a C++ extension without releases gets no security fixes, either. Lightning removed its Horovod strategy in
-# December 2022. Ray's new Train removed Horovod in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This
-# course builds Horovod with a few changed lines in Horovod's build files. This is enough for a course, but not for a new project.
+# The last release is 0.28.1, from June 2023, and a C++ extension without releases gets no security fixes. Lightning removed its Horovod strategy in December
+# 2022. Ray's new Train removed Horovod in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This course builds
+# Horovod with a few changed lines in Horovod's build files. This is enough for a course, but not for a new project.
 #
 # **Use it** where it already works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
 # model does not fit on one device.
@@ -797,7 +798,7 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # | `import horovod.keras` with `keras` | `horovod.tensorflow.keras` with `tf_keras` |
 # | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2 and, except for `fit` on several workers, with Keras 3. `keras.distribution` is for Keras 3 on JAX |
 # | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | This still holds (see *Keras: callbacks*) |
-# | epochs inversely to the number of processes, rate in proportion | Change the rate if the batch grows, and the epochs only if each rank goes through all the data |
+# | number of epochs inversely proportional to the number of processes, rate proportional to it | Change the rate if the batch grows, and the epochs only if each rank goes through all the data |
 # | start with `mpirun` | This still holds. `horovodrun` was added later and works without MPI, too |
 #
 # </details>
@@ -811,9 +812,9 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # * The timeline shows the negotiation, the fusion buffer and the all-reduce. Small tensors are sent together. Compression halves the bytes but loses digits in
 #   each addition.
 # * Test a step in both eager and graph mode, because a graph runs Python code only while it is traced.
-# * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and its four edits remain.
+# * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and the four edits remain.
 #
-# **Now the lab:** you find bugs from their symptoms and repair them. So far, every rank has held the whole model (data parallelism). Unit 11 begins model
+# **Now the lab:** you find bugs by their symptoms and repair them. So far, every rank has held the whole model (data parallelism). Unit 11 begins model
 # parallelism, where the model itself is spread over the ranks, and activations travel within every step. Unit 17 continues with large batches.
 #
 # **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*,

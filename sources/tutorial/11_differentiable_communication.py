@@ -16,7 +16,7 @@
 # ## Four ranks
 #
 # This kernel starts four ranks, and cells that begin with `%%px` run on all of them. The option `--setup` marks the cells that are run again if the cluster
-# must be healed. In this unit, this will be necessary.
+# must be healed. In this unit, healing will be necessary.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -113,7 +113,7 @@ settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 #
 # * *send and recv:* a number moves from one rank to another. In the transposed call, the gradient moves back.
 # * *gather:* the root holds the pieces of all ranks, one after another. In the transposed call, the root gives each rank the gradient of its piece, which is a
-#   **scatter**. Conversely, the backward of a scatter is a gather.
+#   **scatter**. Conversely, the transpose of a scatter is a gather.
 # * *allgather:* each rank's piece is copied to all ranks. In the transposed call, each rank gets the gradients of its own piece from all ranks (an all-to-all)
 #   and **sums** them. Together, these two steps are a *reduce-scatter*.
 # * *alltoall:* rank `i` sends each rank `j` the piece that is meant for it. In the transposed call, rank `j` sends the gradient of that piece back to `i`,
@@ -269,7 +269,7 @@ settle("11-delegate", waits)
 # <details><summary>Why not isend, which does not wait?</summary>
 #
 # With `dist.isend`, no rank would hang here, but `w0` would still never learn. Moreover, the tensor and the object that `isend` returns must be kept until the
-# message has arrived, whereas the local variables of `backward` are lost when it returns. (In the lab, a list keeps them.)
+# message has arrived, whereas the local variables of `backward` are lost when `backward` returns. (In the lab, a list keeps them.)
 # </details>
 
 # %% [markdown]
@@ -416,8 +416,8 @@ for name, (call, n) in calls.items():
 # PyTorch has some of these calls (but not send and recv) in `torch.distributed.nn.functional`, with the backward passes of this table. (In 2.13, `broadcast`
 # gave the root a gradient of zero in a group in which the root's rank differs from its rank in the world; 2.15 has corrected this.) Five of the module's nine
 # calls are deprecated, in favour of `torch.distributed._functional_collectives`. There, all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the
-# same backward passes. However, `broadcast` does not have one yet. It gives a warning, and each rank keeps its own gradient, although the root should get the
-# sum.
+# same backward passes. However, its `broadcast` has no backward pass yet. It gives a warning, and each rank keeps its own gradient, although the root should
+# get the sum.
 #
 # ## A model with calls in it
 #
@@ -450,11 +450,11 @@ if rank == 0:
 print("gradients of one process, to 1e-12:", right)
 
 # %% [markdown]
-# The image's gradient is the sum of the gradients that four ranks sent back, because the backward pass of `bcast` sums.
+# The image's gradient is the sum of the gradients that four ranks sent back, because the backward pass of `bcast` adds them up.
 #
-# A data-parallel model also contains calls, since the weights are broadcast and the losses are averaged. ChainerMN provides data parallelism as one line around
-# an optimiser, and so does this package. The optimiser's first `update` only copies rank 0's weights to all ranks, and from the second `update` on, it averages
-# gradients. In the next cell, the loss of each rank `r` pulls the weight towards `r`, so the mean of the losses pulls it towards 1.5.
+# A data-parallel model also contains communication, since the weights are broadcast and the losses are averaged. ChainerMN provides data parallelism as one
+# line around an optimiser, and so does this package. The optimiser's first `update` only copies rank 0's weights to all ranks, and from the second `update` on,
+# it averages gradients. In the next cell, the loss of each rank `r` pulls the weight towards `r`, so the mean of the losses pulls it towards 1.5.
 
 # %%
 # %%px
@@ -590,8 +590,8 @@ settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 # ## Two sends: pseudo_connect
 #
 # A rank that sends twice has two delegates, and one `backward()` must reach both. The function `pseudo_connect(delegate, y)` returns `y` with an additional
-# edge to the delegate. The value of `y` stays the same, and the backward pass reaches both `y` and the delegate. You can join two delegates into one in this
-# way, or a delegate to a loss. The function returns a *tuple*, here of one tensor, and this tuple has its own `backward()`. If you want to compute with the
+# edge to the delegate. The value of `y` stays the same, and the backward pass reaches both `y` and the delegate. In this way, you can join two delegates into
+# one, or a delegate to a loss. The function returns a *tuple*, here of one tensor, and this tuple has its own `backward()`. If you want to compute with the
 # tensor, unpack it with `y, = pseudo_connect(delegate, y)`.
 #
 # (The article's recipe for two sends hangs in ChainerMN 7.8.1.)
