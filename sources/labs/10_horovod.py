@@ -292,7 +292,7 @@ check.finish(cluster, "finish")
 # %% [markdown]
 # ## As scripts
 #
-# The folder of this lab also contains the scripts [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), which contain all four edits. Here,
+# The folder of this lab also contains the scripts [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), which make all four edits. Here,
 # `horovodrun` and `mpirun` start them on two emulated nodes, whereas on Slurm you start them with [10_horovod.sbatch](10_horovod.sbatch), for example with
 # `sbatch 10_horovod.sbatch`. Since these files are your own copies, you can leave out one edit at a time and look for the symptom.
 

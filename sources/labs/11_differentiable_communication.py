@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Lab: the backward of communication
 #
-# You write the backward of four communication calls, and you connect a graph that the backward pass cannot traverse. At the end, you can
+# You write the backward passes of four communication calls, and you connect a graph that the backward pass cannot traverse. At the end, you can
 #
 # * name the call that is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function.
 # * send no more than the adjoint needs.
@@ -41,7 +41,7 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 #
 # ## 1. send and recv
 #
-# The forward methods are given, and so is `post`, which starts a send and does not wait for its end. (Plain `dist.isend` is not enough, because the tensor and
+# The forward methods are given, and so is `post`, which starts a send and returns without waiting. (Plain `dist.isend` is not enough, because the tensor and
 # the work handle must live until the message has arrived, whereas the local variables of `backward` are lost when `backward` returns.) You write the two
 # backward methods.
 #
@@ -265,7 +265,7 @@ check.connect(cluster, "round_trip", "fan_out")
 #
 # `shift` works here because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
 # option `--rehearse` runs the cell on the CPU and replays the ranks' calls of `torch.distributed` by NCCL's rules. (If each rank has a separate GPU, the cell
-# does hang. The cluster then reports which rank is waiting for which, and heals.)
+# does hang. The cluster then reports which rank is waiting for which, and heals itself.)
 
 # %%
 # %%px --setup

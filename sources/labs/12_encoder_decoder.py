@@ -151,7 +151,7 @@ class Decoder(nn.Module):
 # <details><summary>Hint</summary>
 #
 # The encoder has no loss from which its backward pass could start, but it has what `send` returns. Two sends return two delegates, and one `backward()` must
-# reach both. Which number is the rank of the other side? For more help, run `hint("12-split")` in a separate cell.
+# reach both. What is the rank of the other side? For more help, run `hint("12-split")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="split"

@@ -255,7 +255,7 @@ check.pair(cluster, "pair")
 # A training step moves activations in a channel-parallel layer, and gradients of weights in data parallelism. Predict how many bytes **all ranks together**
 # send in one step:
 #
-# | `way` | travels in forward | travels in backward |
+# | `way` | travels in the forward pass | travels in the backward pass |
 # |---|---|---|
 # | `"out"` | y, joined | gradient of x, summed |
 # | `"in"` | y, summed | nothing |

@@ -3,7 +3,7 @@
 #
 # In this lab, you write the schedules of a pipeline, the function that runs them on several ranks, and the functions that predict them. At the end, you can
 #
-# * compute what fraction of a step is bubble, and explain how more micro-batches or more stages on each rank change it.
+# * compute what fraction of a step the bubble takes, and explain how more micro-batches or more stages on each rank change it.
 # * write the orders of GPipe and 1F1B, and detect an order that can never finish.
 # * predict when each event of a step ends, with stages and messages of any cost.
 # * run a stage with send and receive on micro-batches of different sizes, so that all gradients are the same as in a single process.

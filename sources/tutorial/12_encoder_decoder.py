@@ -221,8 +221,8 @@ settle("12-detach", changed)
 # <details><summary>Why?</summary>
 #
 # The forward pass is the same, so the first loss is the same, too. In the backward pass, however, the part of the gradient that comes through the cell is
-# missing. No rank raises an error, because it is legal to send a detached tensor. The model still learns, but less well. For this reason, compare not only the
-# first loss but also the *gradients* with a single process once.
+# missing. No rank raises an error, because it is legal to send a detached tensor. The model still learns, but less well. For this reason, a one-time comparison
+# with a single process must include the *gradients* and not only the first loss.
 #
 # If you send `cell` itself and forget its delegate, the library does raise an error in the next step, because a gradient came back and was never fetched.
 # </details>
@@ -368,7 +368,8 @@ if world.rank == 0:
 # A state of fixed size is a property of *this* model. For each token of its answer, a decoder with *attention* (Bahdanau et al. 2015) looks at the encoder's
 # output for **every** token of the source. All outputs must then cross the cut, and a gradient for each of them comes back.
 #
-# **Predict.** Consider batches of 64 strings with 5, 50 and 500 digits each. How many bytes does each rank send, without and with attention?
+# **Predict.** Consider three batches of 64 strings, with 5, 50 and 500 digits per string, respectively. How many bytes does each rank send, without and with
+# attention?
 
 # %%
 predict("12-state",
@@ -493,8 +494,8 @@ for skip in (False, True):
 
 # %% [markdown]
 # With both cuts, the model trains as it does in a single process. With the outer map, the loss ends at 0.0300 instead of 0.0555. The decoder then gets a map of
-# higher resolution, but since it also has more weights, the comparison does not show how much of the gain is due to which. How many bytes does the outer map
-# cost?
+# higher resolution, but since it also has more weights, the comparison does not show how much of the gain is due to the resolution. How many bytes does the
+# outer map cost?
 
 # %%
 # %%px --ranks 0,1

@@ -334,8 +334,8 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
       f"ranks: {every.numel()}, dense: {8 * 8 * 9}")
 
 # %% [markdown]
-# A grouped convolution is a good layer if it is what you want. However, it is a different model, and it changes with the number of ranks (with 8 ranks, it has
-# 8 groups). A comparison with `nn.Conv2d`, with uneven channels and one channel fed at a time, would have revealed this.
+# A grouped convolution is fine if you want one. However, it is a different model, and it changes with the number of ranks (with 8 ranks, it has 8 groups). A
+# comparison with `nn.Conv2d`, with uneven channels and one channel fed at a time, would have revealed this.
 #
 # ## What travels
 #
@@ -417,9 +417,9 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # connected by NVLink. Pipeline and data parallelism use the slower links between nodes or racks (Narayanan et al. 2021).
 
 # %% [markdown]
-# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. To prevent this, set `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one, since PyTorch raises an error if it reads a
-# > mixture. Compare a split layer with the whole layer in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers. An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it measures only the
-# > launch unless you call `torch.cuda.synchronize()`.
+# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. To prevent this, set `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of these settings, since PyTorch raises an error
+# > if it reads a mixture. Compare a split layer with the whole layer in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers. An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it
+# > measures only the launch unless you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
 # The other reason to split a layer is **memory**. The ledger asks the operating system by how much a rank's process grows at the peak of a step, including
@@ -460,7 +460,7 @@ if rank == 0:
 #
 # Suppose that a batch is one high-resolution image, such as a scan or a satellite photo. Its activations fill a device, there is no batch to distribute, and
 # both channel splits move all activations. In this case, we split the *image*. Each rank has the whole weight and some **rows** of the image, with all
-# channels. Since a 3 x 3 filter reads one row beyond its output, a rank needs at each cut one row of its neighbour, its **halo**.
+# channels. Since a 3 x 3 filter reads one row beyond its output, a rank needs one row of its neighbour at each cut (its **halo**).
 #
 # In `functions.alltoall`, each rank passes one tensor for every rank. Here it is a row for a neighbour and an empty tensor for any other rank. Backward
 # returns the gradient of a halo row to its owner, where autograd adds it to the gradient of the row itself.

@@ -376,7 +376,7 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # *fraction* of the step. While a backward pass runs, the activations of *one* micro-batch exist again, but the number above does not count them.
 # </details>
 #
-# Such a repetition of the whole forward pass is *full* recomputation, which GPipe always uses. A transformer does not have to pay this price, since *selective*
+# Repeating the whole forward pass is *full* recomputation, which GPipe always uses. A transformer does not have to pay this price, since *selective*
 # recomputation repeats only the operations that need much memory and little computation. We try this on a block of the course's small GPT. A *policy* decides
 # for each operation whether its result is kept, and our policy keeps the results of the linear layers. The backward pass then recomputes the scores and the
 # softmax of attention, the norms and gelu.
@@ -421,7 +421,7 @@ for name, way in {"plain": block, "full": full, "selective": selective}.items():
 # %% [markdown]
 # Full recomputation adds less than a third here because PyTorch stops as soon as the backward pass has all that it needs, so the last layer is not repeated.
 # Korthikanti et al. (2022) report that selective recomputation, together with sequence parallelism (unit 15), needs a fifth of the memory for activations and
-# saves over 90 % of the extra time. FlashAttention always recomputes the scores in the backward pass.
+# saves more than 90 % of the extra time. FlashAttention always recomputes the scores in the backward pass.
 #
 # ## The first and the last stage
 #
@@ -619,10 +619,10 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
     print(f"{name}, rank 3:", " ".join(actions))
 
 # %% [markdown]
-# We read these orders, let the simulator play them, and draw them. Where a rank has two stages, each stage takes half as long. (In torch 2.15, the order that
-# Schedule1F1B *prints* for the last rank numbers the forward passes from 1. The schedule runs the right order, so we use our own.) The simulation hides no
-# messages, so it cannot show the purpose of DualPipeV. DualPipeV runs the forward pass of one micro-batch alongside the backward pass of another, so that each
-# hides the messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
+# We read, simulate and draw these orders. Where a rank has two stages, each stage takes half as long. (In torch 2.15, the order that Schedule1F1B *prints* for
+# the last rank numbers the forward passes from 1. The schedule runs the right order, so we use our own.) The simulation hides no messages, so it cannot show
+# the purpose of DualPipeV. DualPipeV runs the forward pass of one micro-batch alongside the backward pass of another, so that each hides the messages of the
+# other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
 from manyhands.simulate.pipeline import alive, read_orders
@@ -739,7 +739,7 @@ settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
 # The ninth call was the trial. Whatever the trial has written outside of buffers remains, such as a counter or a moving average that is kept as an attribute.
-# On all stages but the first, the trial's input can be anything, even infinity. If your stage keeps such a state, specify the shapes, as above, by tensors on
+# On all stages but the first, the trial's input can be anything, even infinity. If your stage keeps such a state, specify the shapes, as above, with tensors on
 # the `meta` device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
 #
 # ## When, and what it costs
@@ -754,9 +754,9 @@ settle("14-seen", lambda: cluster.pull("by_trial")[0])
 # into one, and batch norm changes.
 #
 # **The most common mistakes.** The loss is not divided by the number of micro-batches, or all micro-batches have the same weight although their numbers of rows
-# differ. A send waits for a receiver that is also sending. Each stage clips its gradients by its own norm, or tied weights are not summed. The optimiser steps
-# between micro-batches, so that a forward pass and its backward pass use different weights. (In 2019, PipeDream did so on purpose and kept old weights for
-# this.)
+# differ. A send waits for a receiver that is also sending. Each stage clips its gradients by its own norm, or the gradients of tied weights are not summed. The
+# optimiser steps between micro-batches, so that a forward pass and its backward pass use different weights. (In 2019, PipeDream did so on purpose and kept old
+# weights for this.)
 #
 # PyTorch rejects numbers that do not fit. Schedule1F1B needs at least as many micro-batches as stages, and a batch whose rows cannot be divided evenly fails in
 # the middle of a step.
