@@ -91,7 +91,7 @@ check.part(cluster, "part")
 #
 # | operator | forward | backward |
 # |---|---|---|
-# | `copy_to_parts` | x as it is, since all ranks have the same | the sum of all ranks' gradients |
+# | `copy_to_parts` | x as it is, since all ranks have the same x | the sum of all ranks' gradients |
 # | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
 # | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
 #
@@ -259,7 +259,7 @@ check.pair(cluster, "pair")
 # |---|---|---|
 # | `"out"` | y, joined | gradient of x, summed |
 # | `"in"` | y, summed | nothing |
-# | `"pair"` | y of the second layer, summed | gradient of x of the first, summed |
+# | `"pair"` | y of the second layer, summed | gradient of the first layer's x, summed |
 # | `"data"` | nothing | gradient of the weight, summed (no bias in this exercise) |
 #
 # All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First, each rank receives the other ranks'

@@ -201,7 +201,7 @@ check.cut(cut)
 # * The loss is `mse_loss` over **all rows of the batch**. Micro-batches may have different numbers of rows, but the rows of all targets have the same width.
 # * A forward pass receives from rank r - 1, computes, and sends to rank r + 1, and a backward pass does so in the opposite direction. The first stage has
 #   `inputs`, and the last one has `targets`.
-# * `dist.send` returns only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
+# * `dist.send` returns only when the other side has received, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
 #   handle that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over
 #   gloo, a second `wait()` never returns). (The ranks use gloo and CPU tensors, even on a machine with GPUs, because with NCCL two neighbours that send to each
 #   other can hang even with `isend`; see *On GPUs* in the tutorial.)
@@ -271,21 +271,21 @@ check.run(cluster, "run_stage")
 # ## 6. The cheapest plan
 #
 # A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and you choose the number of stages,
-# the number of micro-batches and the schedule. The check has several such jobs. It simulates your plan and all other plans. For each job, at least one plan
-# fits. Your functions from exercises 2 and 3 are useful here.
+# the number of micro-batches and the schedule. The check has several jobs of this kind. It simulates your plan and all other plans. For each job, at least one
+# plan fits. Your functions from exercises 2 and 3 are useful here.
 #
 # The fields of `job` are described below. `job.forward_s[S]`, `job.weight_bytes[S]` and `job.kept_bytes[S]` are lists with a number for each stage of a network
-# that has been cut into S stages, and `for S in job.forward_s` goes through all possible S.
+# that has been cut into S stages, and `for S in job.forward_s` iterates over all possible S.
 #
 # | field | meaning |
 # |---|---|
 # | `forward_s[S]` | duration in seconds of a forward pass of the whole **batch** on each stage. A micro-batch takes its share **plus** `start_s`, and its backward pass takes twice that share plus `start_s` |
 # | `start_s` | additional seconds of each forward pass and of each backward pass of any micro-batch; this is work, so the device is not idle |
 # | `message_s` | duration in seconds of a message between two stages |
-# | `weight_bytes[S]` | bytes of the weights of each stage. Gradients and Adam's two numbers need three times as much in addition |
+# | `weight_bytes[S]` | bytes of the weights of each stage. In addition, gradients and Adam's two numbers for each weight need three times as many bytes |
 # | `kept_bytes[S]` | bytes that each stage keeps for the backward pass of the whole **batch**; a micro-batch keeps its share, from its forward pass to its backward pass |
 # | `micro_batches` | the numbers that divide the batch |
-# | `memory_bytes` | bytes of one device; a plan that needs exactly this many fits |
+# | `memory_bytes` | memory of one device in bytes; a plan that needs exactly this many bytes fits |
 # | `idle` | the largest bubble that is allowed, which is the fraction of all devices' time, from 0 to the last event, in which they do nothing |
 #
 # *Difficulty ●●○, 13 minutes, 3 points*
@@ -343,7 +343,7 @@ def faulty_update(stage, optimiser, max_norm, shared, ends, group=None):
 
 # %% [markdown]
 # The next cell performs one update with the whole network in a single process and one with four stages. (To keep it short, each rank computes the gradients of
-# all stages and then looks only at its own, so no pipeline has to run.) The cell prints how far the weights of each stage are from the weights that a single
+# all stages and then uses only its own, so no pipeline has to run.) The cell prints how far the weights of each stage are from the weights that a single
 # process computes. The gradient of this network has a norm of about 18.
 
 # %%
@@ -380,8 +380,8 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write a function that does this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and 2
-# stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
+# Write a function that performs this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and
+# 2 stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
