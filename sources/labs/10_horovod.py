@@ -2,11 +2,11 @@
 # # 10 Lab: find the bug
 #
 # This lab has four functions from training scripts with Horovod. Each of them runs without an error but is wrong, because it was written for a single process.
-# You examine what it leaves behind on all ranks, find out what is wrong, and repair it. At the end, you can
+# You examine what each function leaves behind on all ranks, find out what is wrong, and repair it. At the end, you can
 #
 # * name the missing edit from a few numbers.
-# * find in weights, losses, rows and files what a training script lacks.
-# * repair it, so that all ranks together do what a single process would do.
+# * tell from weights, losses, rows and files what a training script lacks.
+# * repair such a script, so that all ranks together do what a single process would do.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** 4, on 2 nodes · **Points:** 13.
 #
@@ -38,7 +38,7 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. Which edit is missing?
 #
-# A colleague sends you some numbers of a training run on 4 ranks and asks what is wrong. The numbers are in a dict with these keys.
+# A colleague sends you some numbers from a training run on 4 ranks and asks what is wrong. The numbers are in a dict with these keys.
 #
 # | key | meaning |
 # |---|---|
@@ -55,7 +55,7 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 #
 # <details><summary>Hint</summary>
 #
-# Ranks that start apart are apart at the end, too. For more help, run `hint("10-diagnose")` in a separate cell.
+# Ranks that start apart also end apart. For more help, run `hint("10-diagnose")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="diagnose"
@@ -91,7 +91,7 @@ def broken_resume(model, optimiser, path):
     return step
 
 # %% [markdown]
-# The next cell shows what it leaves behind, for a small model that has a batch norm and an optimiser with momentum and weight decay.
+# The next cell shows what the function leaves behind, for a small model with batch norm, whose optimiser uses momentum and weight decay.
 
 # %%
 # %%px
@@ -121,7 +121,7 @@ print(f"goes on at step {step}; {len(optimiser.state)} momenta; first weight "
 #
 # <details><summary>Hint</summary>
 #
-# What does an optimiser's broadcast do on a rank that has no state yet? For more help, run `hint("10-resume")` in a separate cell.
+# What does the broadcast of an optimiser's state do on a rank whose optimiser has no state yet? For more help, run `hint("10-resume")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="resume"
@@ -200,8 +200,8 @@ check.fit(cluster, "fit")
 # %% [markdown]
 # ## 4. Third case: an epoch
 #
-# This function returns the rows that a rank takes in the steps of an epoch, and the learning rate. The rate `base_rate` is good for a single process with steps
-# of `rows_per_rank` rows.
+# This function returns the rows that a rank takes in the steps of an epoch, and the learning rate. The rate `base_rate` suits a single process whose steps have
+# `rows_per_rank` rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -216,12 +216,12 @@ steps, rate = broken_epoch(12, rows_per_rank=2, epoch=0, base_rate=0.1)
 print(f"{len(steps)} steps at rate {rate}:", [rows.tolist() for rows in steps])
 
 # %% [markdown]
-# **Find the bugs**, for example by counting how often row 0 is computed. Then repair the function according to these rules.
+# **Find the bugs**, for example by counting how often row 0 is used. Then repair the function according to these rules.
 #
 # * The order of an epoch is `torch.randperm(n, generator=torch.Generator().manual_seed(epoch))`, and no row is used twice in an epoch.
 # * A step takes `rows_per_rank` rows on each rank. All ranks take the same number of steps, namely as many whole steps as the rows allow, and the remaining
 #   rows are left out.
-# * The learning rate is adapted to the number of rows in a step, by the linear rule.
+# * The linear rule adapts the learning rate to the number of rows in a step.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -264,8 +264,8 @@ print(f"rank {hvd.rank()} says {broken_finish(model, float(hvd.rank()), path)}; 
       f"{os.path.exists(path)}")
 
 # %% [markdown]
-# **Find the bugs.** Then repair the function, so that only one file is written, as by a single process. The loss in this file is the mean over all ranks, and
-# **every** rank returns this mean as a `float`.
+# **Find the bugs.** Then repair the function, so that only one file is written, as if there were a single process. The loss in this file is the mean over all
+# ranks, and **every** rank returns this mean as a `float`.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #
@@ -292,8 +292,8 @@ check.finish(cluster, "finish")
 # %% [markdown]
 # ## As scripts
 #
-# The folder of this lab also contains [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), with all four edits. Here, `horovodrun` and
-# `mpirun` start them on two emulated nodes, whereas on Slurm you start them with [10_horovod.sbatch](10_horovod.sbatch), for example with
+# The folder of this lab also contains the scripts [10_pytorch.py](10_pytorch.py) and [10_tensorflow.py](10_tensorflow.py), which make all four edits. Here,
+# `horovodrun` and `mpirun` start them on two emulated nodes, whereas on Slurm you start them with [10_horovod.sbatch](10_horovod.sbatch), for example with
 # `sbatch 10_horovod.sbatch`. Since these files are your own copies, you can leave out one edit at a time and look for the symptom.
 
 # %%
@@ -305,7 +305,7 @@ run = cluster.launch("10_tensorflow.py", with_="mpirun", ranks_per_node=1, timeo
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 06 asks the same of DDP, and unit 17 asks how far the learning rate can be scaled. Unit 11 spreads the model itself over the ranks.
+# * Unit 06 asks the same questions about DDP, and unit 17 asks how far the learning rate can be scaled. Unit 11 spreads the model itself over the ranks.
 
 # %%
 cluster.stop()

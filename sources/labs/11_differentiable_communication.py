@@ -1,12 +1,12 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Lab: the backward of communication
 #
-# You write the backward of four communication calls, and you connect a graph that the backward pass cannot walk through. At the end, you can
+# You write the backward passes of four communication calls, and you connect a graph that the backward pass cannot traverse. At the end, you can
 #
 # * name the call that is the adjoint of send, of a broadcast and of an allgather, and write it as an autograd function.
 # * send no more than the adjoint needs.
 # * let the backward passes of two ranks run in different orders without a deadlock or swapped gradients.
-# * connect sends and receives so that one `backward()` on each rank reaches everything.
+# * connect sends and receives so that one `backward()` on each rank reaches all of them.
 # * find messages that gloo lets through and NCCL does not, before a GPU is available.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** 4, on 2 nodes · **Points:** 14.
@@ -41,13 +41,13 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 #
 # ## 1. send and recv
 #
-# The forward methods are given, and so is `post`, which starts to send and does not wait. (Plain `dist.isend` is not enough, because the tensor and the work
-# handle that it returns must live until the message has arrived, whereas the local variables of `backward` are lost when it returns.) You write the two
+# The forward methods are given, and so is `post`, which starts a send and returns without waiting. (Plain `dist.isend` is not enough, because the tensor and
+# the work handle must live until the message has arrived, whereas the local variables of `backward` are lost when `backward` returns.) You write the two
 # backward methods.
 #
 # If there are two messages, the two ranks may run their backward passes in *different orders*. For this reason, a gradient must be sent without waiting for the
-# other side, and it must be received by the tag of its message rather than by its turn. Since NCCL has no tags, the check gives this exercise gloo groups and
-# tensors on the CPU, even on a machine with GPUs.
+# other side, and it must be received by the tag of its message rather than in a fixed order. Since NCCL has no tags, the check gives this exercise gloo groups
+# and tensors on the CPU, even on a machine with GPUs.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -120,8 +120,8 @@ check.messages(cluster, "Send", "Recv")
 # %% [markdown]
 # ## 2. A broadcast
 #
-# All ranks call the broadcast, but the values of `x` matter only on the root. On the other ranks, a tensor of the same shape and dtype provides the memory.
-# The gradient of `x` is therefore zero there, because nothing depends on it.
+# All ranks call the broadcast, but the values of `x` matter only on the root. On the other ranks, a tensor of the same shape and dtype only provides the
+# memory. There, the gradient of `x` is zero, because no output depends on it.
 #
 # The check also counts the numbers that move. With `p` ranks and `n` numbers, the backward pass moves `(p - 1) * n` numbers between ranks in total, and no
 # more. A collective that also gives the result to ranks that do not need it moves more. (The counter is the ledger from unit 04, which assumes one textbook
@@ -162,11 +162,11 @@ check.broadcast(cluster, "Bcast")
 # %% [markdown]
 # ## 3. An allgather
 #
-# Each rank puts in one piece and gets the pieces of all ranks, as a tuple in the order of the ranks. All pieces have the same shape. `backward` gets one
+# Each rank passes in one piece and gets the pieces of all ranks as a tuple, in the order of the ranks. All pieces have the same shape. `backward` gets one
 # gradient for each piece of the tuple, and autograd fills in zeros for pieces that were not used.
 #
-# Here, too, the check counts, and it allows `p * (p - 1) * n` numbers in all for pieces of `n` numbers. If you gathered all gradients on all ranks, `p` times
-# as many numbers would move.
+# Here, too, the check counts the numbers that move. For pieces of `n` numbers, it allows `p * (p - 1) * n` in all. If you gathered all gradients on all ranks,
+# `p` times as many numbers would move.
 #
 # *Difficulty ●●●, 12 minutes, 3 points*
 #
@@ -205,11 +205,12 @@ check.allgather(cluster, "Allgather")
 # %% [markdown]
 # ## 4. Connect the graph
 #
-# From here on, you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only where the backward pass
-# goes through.
+# From here on, you use the package's functions, on a communicator `c` with `c.rank` and `c.size`. The package sends a gradient only through calls that the
+# backward pass reaches.
 #
-# `round_trip` is *There and back* from the tutorial, for any number of ranks. Even if you write it without delegates, it returns the right values. In backward,
-# however, rank 0's `stage` gets no gradient, and the rank that sends the gradient gets an error. A `recv` takes the delegate as `delegate_variable`.
+# `round_trip` is *There and back* from the tutorial, for any number of ranks. Even if you write it without delegates, it returns the right values. In the
+# backward pass, however, rank 0's `stage` gets no gradient, and the rank that sends the gradient gets an error. A `recv` takes the delegate as
+# `delegate_variable`.
 #
 # In `fan_out`, rank 0 has several sends and its own loss, and its single `backward()` must reach all of them. Since `pseudo_connect` returns a tuple, you have
 # to unpack it.
@@ -262,9 +263,9 @@ check.connect(cluster, "round_trip", "fan_out")
 # %% [markdown]
 # ## 5. A ring that NCCL runs too
 #
-# `shift` works here, because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
-# option `--rehearse` runs on the CPU, and replays, by NCCL's rules, what the ranks asked of `torch.distributed`. (If each rank has a separate GPU, the cell
-# does hang. The cluster then reports which rank is waiting for which, and heals.)
+# `shift` works here because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
+# option `--rehearse` runs the cell on the CPU and replays the ranks' calls of `torch.distributed` by NCCL's rules. (If each rank has a separate GPU, the cell
+# does hang. The cluster then reports which rank is waiting for which, and heals itself.)
 
 # %%
 # %%px --setup
@@ -283,7 +284,7 @@ def shift(x, group=None):
 print(shift(torch.full((2,), float(dist.get_rank()), device=device)).tolist())
 
 # %% [markdown]
-# Write `ring_shift` so that a rehearsal finds nothing. As before, each rank sends one message to the next rank, and there is no collective.
+# Write `ring_shift` so that a rehearsal finds no problem. As before, each rank sends one message to the next rank, and there is no collective.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -313,7 +314,7 @@ check.ring(cluster, "ring_shift")
 # ## All together
 #
 # A network of four hidden layers, one on each rank, learns to add up its four inputs. Your `round_trip` carries activations and gradients. This part is not
-# graded, and it works when your function does.
+# graded, and it works as soon as your function does.
 
 # %%
 # %%px
@@ -341,9 +342,10 @@ c.close()
 # %% [markdown]
 # ## Where to go on
 #
-# * The module `functions` of the package has the same calls for any shapes and for several tensors at once, with timeouts that report which rank waits for
+# * The module `functions` of the package has the same calls for any shapes and for several tensors at once, with timeouts that report which rank is waiting for
 #   which.
-# * Unit 12 uses them to split an encoder and a decoder over ranks. Unit 13 splits a convolution, where an allgather and its backward do the work.
+# * Unit 12 uses these calls to split an encoder and a decoder over ranks. Unit 13 splits a convolution, for which an allgather and its backward pass do the
+#   work.
 # * T. Akiba, K. Fukuda, S. Suzuki 2017, [ChainerMN: Scalable Distributed Deep Learning Framework](https://arxiv.org/abs/1710.11351).
 
 # %%

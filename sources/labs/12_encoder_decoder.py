@@ -7,8 +7,8 @@
 # * run an LSTM over a batch of sequences of different lengths, and get the state at the end of each sequence.
 # * normalise the loss of a ragged batch so that every token counts once, on one rank and on several.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, so that every gradient is exact.
-# * explain what must cross between the ranks, in bytes, and what must not.
-# * train several such pairs simultaneously, on shares of different sizes, with the gradients of the whole batch.
+# * compute how many bytes must cross between the ranks, and explain what must not cross.
+# * train several encoder-decoder pairs simultaneously, on shares of different sizes, and obtain the gradients of the whole batch.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4, on 2 nodes · **Points:** 12.
 #
@@ -37,19 +37,20 @@ device, END = world.device, 10
 
 # %% [markdown]
 # The task is the same as in the tutorial, namely to read a string of digits and write it backwards. A batch consists of a list of *sources* and a list of
-# *targets*. Each of them is a tensor of whole numbers, and they differ in length. A target is the reversed source followed by the token `END`.
+# *targets*. Each source and each target is a tensor of whole numbers, and the tensors differ in length. A target is the reversed source followed by the token
+# `END`.
 #
 # ## 1. Sequences of different lengths
 #
-# Both halves of the model use one function, which takes a list of sequences and returns a list of outputs and the state.
+# Both halves of the model use one function, which takes a list of sequences and returns two things, a list of outputs and the state.
 #
-# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond that.
+# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond the end.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# `pack_sequence` expects the longest sequence first, unless you tell it otherwise, and `unpack_sequence` is its inverse. For more help, run `hint("12-ragged")`
+# `pack_sequence` expects the longest sequence first, unless you specify otherwise, and `unpack_sequence` is its inverse. For more help, run `hint("12-ragged")`
 # in a separate cell.
 # </details>
 
@@ -75,8 +76,8 @@ check.ragged(cluster, "run_ragged")
 # %% [markdown]
 # ## 2. The loss of a ragged batch
 #
-# For every token of every target, the decoder gives eleven *scores* (logits), one for each digit and one for `END`. Every token counts once, `END` included, in
-# a long target as well as in a short one.
+# For every token of every target, the decoder computes eleven *scores* (logits), one for each digit and one for `END`. Every token, including `END`, counts
+# once, in long targets as well as in short ones.
 #
 # Later, several decoders share one batch. Since they must all divide by the same number, the divisor is an argument.
 #
@@ -109,8 +110,8 @@ check.loss(cluster, "loss_of")
 # %% [markdown]
 # ## 3. One step, on two ranks
 #
-# The two halves are given, and they use what you have just written. The decoder sees the target shifted by one position, with `END` in front, so that it
-# predicts each token from the true tokens before it.
+# The two halves are given, and they use the functions that you have just written. The decoder sees the target shifted by one position, with `END` in front, so
+# that it predicts each token from the true tokens before it.
 
 # %%
 # %%px --setup
@@ -137,20 +138,20 @@ class Decoder(nn.Module):
 
 # %% [markdown]
 # You write what each rank does in one step, forward and backward. Both ranks are in the communicator `c`, and in one of the checks, the decoder has the lower
-# rank number.
+# rank.
 #
 # An LSTM's state consists of two tensors. Send `h` and `cell` as two messages, and join their delegates. The check counts what you send. The state crosses
-# once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (with attention it would), and their bytes grow
-# with the length of the sequences.
+# once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (a decoder with attention would), and their size
+# grows with the length of the sequences.
 #
-# The optimiser comes later, so both functions add to `grad` and leave the weights as they are.
+# You add the optimiser in exercise 4, so here both functions only add to `grad` and leave the weights unchanged.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# The encoder has no loss from which it could start, but it has what `send` returns. Two sends return two delegates, and one `backward()` must reach both. Which
-# number is the rank of the other side? For more help, run `hint("12-split")` in a separate cell.
+# The encoder has no loss from which its backward pass could start, but it has what `send` returns. Two sends return two delegates, and one `backward()` must
+# reach both. What is the rank of the other side? For more help, run `hint("12-split")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="split"
@@ -270,7 +271,7 @@ check.hybrid(cluster, "hybrid_step")
 # %% [markdown]
 # ## All together
 #
-# Your functions learn to reverse strings of 2 to 5 digits, on four ranks. This part is not graded, and it works when your functions do.
+# With your functions, four ranks learn to reverse strings of 2 to 5 digits. This part is not graded, and it works as soon as your functions do.
 
 # %%
 # %%px
@@ -308,12 +309,12 @@ with torch.no_grad():
 # %% [markdown]
 # ## Where to go on
 #
-# * You can use a bidirectional encoder, because exercise 3 was checked with one. Its state has two rows for each layer, so the decoder needs twice as many
-#   layers, but nothing in your functions changes.
+# * Your functions also work with a bidirectional encoder, which the check of exercise 3 has used. Its state has two rows for each layer, so the decoder needs
+#   twice as many layers, but nothing in your functions changes.
 # * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
-#   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). Sending and receiving then move into the modules,
-#   so a step is the same two lines on both ranks, which call the module and then `backward()` on what it returns.
-# * While the decoder computes, the encoder waits. Unit 14 splits the batch into micro-batches, so that both work.
+#   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). The modules then send and receive, so both ranks
+#   take a step with the same two lines, which call the module and then `backward()` on what the module returns.
+# * While the decoder computes, the encoder waits. Unit 14 splits the batch into micro-batches, so that both work at the same time.
 # * I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*, [arXiv 1409.3215](https://arxiv.org/abs/1409.3215), train a
 #   four-layer LSTM on eight GPUs, with one layer on each of four GPUs and the softmax on the other four.
 

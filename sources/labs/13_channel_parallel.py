@@ -4,16 +4,16 @@
 # You write a dense convolution whose weight is spread over the ranks. At the end, you can
 #
 # * split a convolution by output or by input channel, even if the channels do not divide evenly.
-# * write the three operators with which such a layer communicates, forward and backward.
+# * write the three operators with which a channel-parallel layer communicates, forward and backward.
 # * show that outputs and gradients are the same as with one `nn.Conv2d`, even though all ranks compute the loss.
 # * combine two layers so that a single sum is enough.
 # * predict how many bytes a layer moves, and when data parallelism moves fewer.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 50 · **Ranks:** 4 · **Points:** 17.
 #
-# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, their
-# communicator gives up after 8 seconds, and the check reports it. Below each check, you see what it prints when the answer is right.
-# Every hint has two steps, so run `hint(...)` again for the second one.
+# Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. If a mistake makes the ranks wait for each other, their communicator
+# gives up after 8 seconds, and the check reports the timeout. Below each check, you see what it prints when the answer is right. Every hint has two steps, so
+# run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -34,7 +34,7 @@ from manyhands import comm, functions
 from manyhands.data import digits, shard
 
 # %% [markdown]
-# Your functions get a communicator `c`. On each rank, `c.rank` is its number and `c.size` is the number of ranks. You need two operations:
+# Your functions get a communicator `c`. On each rank, `c.rank` is the rank's number and `c.size` is the number of ranks. You need two operations:
 #
 # * `c.allreduce(tensor)` returns the sum of the tensors of all ranks. Autograd does not record it.
 # * `functions.allgather(c, tensor)` returns a tuple with the tensors of all ranks, whose shapes may differ. Autograd does record it, and its backward pass
@@ -57,8 +57,8 @@ from manyhands.data import digits, shard
 #
 # <details><summary>Hint</summary>
 #
-# Which axis holds the output channels, and which one the input channels? What does a slice of a tensor keep in memory? For more help, run `hint("13-part")` in
-# a separate cell.
+# Which axis holds the output channels, and which axis holds the input channels? What does a slice of a tensor keep in memory? For more help, run
+# `hint("13-part")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="part"
@@ -86,23 +86,24 @@ check.part(cluster, "part")
 # %% [markdown]
 # ## 2. Three operators
 #
-# All communication of such a layer takes place in three small operators. The first and the second are the conjugate pair *f* and *g* of Shoeybi et al.
-# 2019, in which the forward pass of the one is the backward pass of the other.
+# All communication of a channel-parallel layer takes place in three small operators. The first and the second are the conjugate pair *f* and *g* of Shoeybi et
+# al. (2019), in which the forward pass of the one is the backward pass of the other.
 #
 # | operator | forward | backward |
 # |---|---|---|
-# | `copy_to_parts` | x as it is, since all ranks have the same | the sum of all ranks' gradients |
+# | `copy_to_parts` | x as it is, since all ranks have the same x | the sum of all ranks' gradients |
 # | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
 # | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
 #
-# Ranks may hold different numbers of channels. Only what the table lists may travel, so you must not send messages with sizes either. A rank sees the sizes in
-# the tensors that arrive. The check counts bytes and messages exactly.
+# Ranks may hold different numbers of channels. Only what the table lists may travel, so you must not send the sizes in separate messages, either. A rank can
+# read the sizes from the tensors that arrive. The check counts bytes and messages exactly.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# What must `Join` remember in forward, so that backward knows which channels belong to this rank? For more help, run `hint("13-operators")` in a separate cell.
+# What must `Join` remember in the forward pass, so that the backward pass knows which channels belong to this rank? For more help, run `hint("13-operators")`
+# in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="operators"
@@ -222,7 +223,7 @@ check.in_split(cluster, "in_split")
 # ## 5. Two layers, one sum
 #
 # What the out split computes on a rank is exactly what the in split needs there. Therefore, the two layers of `pair` need no join between them. They need only
-# one sum in the forward pass, and one in the backward pass for the gradient of x.
+# one sum in the forward pass, and one sum in the backward pass, for the gradient of x.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -251,22 +252,22 @@ check.pair(cluster, "pair")
 # %% [markdown]
 # ## 6. Predict the bytes
 #
-# A training step moves activations in a channel-parallel layer, and gradients of weights in data parallelism. How many bytes is that? For one step, predict the
-# bytes that **all ranks together** send:
+# A training step moves activations in a channel-parallel layer, and gradients of weights in data parallelism. Predict how many bytes **all ranks together**
+# send in one step:
 #
-# | `way` | travels in forward | travels in backward |
+# | `way` | travels in the forward pass | travels in the backward pass |
 # |---|---|---|
 # | `"out"` | y, joined | gradient of x, summed |
 # | `"in"` | y, summed | nothing |
-# | `"pair"` | y of the second layer, summed | gradient of x of the first, summed |
+# | `"pair"` | y of the second layer, summed | gradient of the first layer's x, summed |
 # | `"data"` | nothing | gradient of the weight, summed (no bias in this exercise) |
 #
-# All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First, each rank receives its share of the
-# numbers from all other ranks and sums it. Then the shares are joined. The check runs all four ways and compares them with the ledger.
+# All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First, each rank receives the other ranks'
+# numbers for its share and sums them. Then the shares are joined. The check runs all four ways and compares your predictions with the ledger.
 #
 # Then answer a question with `largest_side`. Assume stride 1, an output as large as the input, no bias, and the in split of the table above. Since each rank
-# has only its own channels of x, nothing travels in backward. (In the tutorial x was whole, so backward needed an additional join.) What is the largest side of
-# a square image for which this in split moves no more bytes than data parallelism?
+# has only its own channels of x, nothing travels in the backward pass. (In the tutorial, every rank had the whole x, so the backward pass needed an additional
+# join.) What is the largest side of a square image for which this in split moves no more bytes than data parallelism?
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
@@ -306,9 +307,9 @@ check.moved(cluster, "moved_bytes", "largest_side")
 # %% [markdown]
 # ## All together
 #
-# Your functions train a small network on handwritten digits, next to the same network with whole layers, as a single process would train it. This part is not
-# graded, and it works when your functions do. The number before "of" at the end counts this rank's weights and biases, with the second layer's
-# whole bias.
+# Your functions train a small network on handwritten digits. For comparison, each rank also trains the same network with whole layers, as a single process
+# would. This part is not graded, and it works as soon as your functions do. The number before "of" at the end counts this rank's weights and biases, including
+# the second layer's whole bias.
 
 # %%
 # %%px
@@ -353,8 +354,8 @@ print(f"accuracy {correct:.2f}, as one process to 1e-6: {close}; {held} of "
 # %% [markdown]
 # ## Where to go on
 #
-# * `links.ParallelConv2d(..., split="in" | "out")` is such a layer, ready to use, and the tutorial trains with it. Its in split takes the whole x, so it joins
-#   x's gradient in backward.
+# * `links.ParallelConv2d(..., split="in" | "out")` is a ready-made layer of this kind, with which the tutorial trains. Its in split takes the whole x, so it
+#   joins x's gradient in the backward pass.
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), use the operators f and g for matrices instead of convolutions.
 #   Unit 15 does the same with PyTorch's DTensor.
 # * A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997), explains where to

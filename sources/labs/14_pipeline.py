@@ -3,18 +3,18 @@
 #
 # In this lab, you write the schedules of a pipeline, the function that runs them on several ranks, and the functions that predict them. At the end, you can
 #
-# * compute how much of a step is bubble, and explain how more micro-batches or more stages on each rank change it.
+# * compute what fraction of a step the bubble takes, and explain how more micro-batches or more stages on each rank change it.
 # * write the orders of GPipe and 1F1B, and detect an order that can never finish.
 # * predict when each event of a step ends, with stages and messages of any cost.
 # * run a stage with send and receive on micro-batches of different sizes, so that all gradients are the same as in a single process.
-# * cut a network, and choose stages, micro-batches and a schedule under a limit of memory and of idle time.
+# * cut a network, and choose stages, micro-batches and a schedule under limits on memory and idle time.
 # * find what is wrong in an update that runs without an error.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85 · **Ranks:** 4 · **Points:** 21.
 #
 # Exercises 5 and 7 run on the ranks, so their cells begin with `%%px`, while all others run in this kernel. A mistake may make the ranks wait for each other.
-# After a few seconds, the cluster notices this, reports which rank waits for which, and heals. Below each check you see what it prints when the answer is
-# right. Every hint has two steps, so run `hint(...)` again for the second one.
+# After a few seconds, the cluster notices this, reports which rank is waiting for which, and heals itself. Below each check, you see what it prints when the
+# answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -38,8 +38,8 @@ if not dist.is_initialized():  # so that this cell can run twice
 # ## 1. The bubble
 #
 # There are S ranks with one stage each, and M micro-batches. All stages cost the same, and messages cost nothing. For what fraction **of the whole step** does
-# a rank wait? With `chunks` stages on each rank, each stage takes only 1 / `chunks` of the time, so the first micro-batch passes the first S stages in
-# 1 / `chunks` of the time, too (interleaved 1F1B, whose M is a multiple of S).
+# a rank wait? With `chunks` stages on each rank, each stage takes only 1 / `chunks` of the time, so the first micro-batch passes the first S stages in 1 /
+# `chunks` of the time, too. (This is interleaved 1F1B, for which M is a multiple of S.)
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -65,12 +65,12 @@ check.bubble(bubble)
 # %% [markdown]
 # ## 2. Two orders
 #
-# An order is a list of what one rank does. It contains `("F", m)` for the forward pass of micro-batch m and `("B", m)` for its backward pass, where m counts
-# from 0.
+# An order is a list of the passes that one rank runs. It contains `("F", m)` for the forward pass of micro-batch m and `("B", m)` for its backward pass, and m
+# starts at 0.
 #
 # * **GPipe** runs all forward passes and then all backward passes.
 # * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates one forward and one backward pass, and
-#   it ends with the backward passes that are left. Micro-batches go in the same order forward and backward.
+#   it ends with the backward passes that are left. The forward and the backward passes process the micro-batches in the same order.
 #
 # The last rank can begin its first backward pass immediately, so it needs no warm-up. 1F1B takes as long as GPipe, but it holds no more micro-batches than it
 # must. There may be fewer micro-batches than stages.
@@ -159,8 +159,8 @@ check.finish(finish_times)
 # %% [markdown]
 # ## 4. Cut the network
 #
-# The slowest stage sets the pace. Cut layers of different costs into blocks of neighbours, one for each stage, so that the most expensive block is as cheap as
-# possible. Every stage needs at least one layer.
+# The slowest stage sets the pace. Cut layers of different costs into blocks of neighbouring layers, one for each stage, so that the most expensive block is as
+# cheap as possible. Every stage needs at least one layer.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -195,13 +195,13 @@ check.cut(cut)
 # %% [markdown]
 # ## 5. Run a stage
 #
-# This exercise runs on the ranks. Rank r of `group` holds stage r. Write `run_stage`, which does what `order` contains and leaves in the stage's parameters the
+# This exercise runs on the ranks. Rank r of `group` holds stage r. Write `run_stage`, which runs the passes in `order` and leaves in the stage's parameters the
 # gradients that a single process computes with the whole network and the whole batch. The following rules apply:
 #
 # * The loss is `mse_loss` over **all rows of the batch**. Micro-batches may have different numbers of rows, but the rows of all targets have the same width.
 # * A forward pass receives from rank r - 1, computes, and sends to rank r + 1, and a backward pass does so in the opposite direction. The first stage has
 #   `inputs`, and the last one has `targets`.
-# * `dist.send` returns only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
+# * `dist.send` returns only when the other side has received, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
 #   handle that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over
 #   gloo, a second `wait()` never returns). (The ranks use gloo and CPU tensors, even on a machine with GPUs, because with NCCL two neighbours that send to each
 #   other can hang even with `isend`; see *On GPUs* in the tutorial.)
@@ -211,9 +211,9 @@ check.cut(cut)
 # * `inputs` and `targets` belong to the caller, who uses them again in the next step. Therefore, their numbers must not change, and they must not require a
 #   gradient.
 #
-# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` count ranks inside the group, while
-# `dist.get_rank(group)` and `dist.get_world_size(group)` return this rank and their number. A group may have only one rank. If you pass `tag=m`, a hang report
-# names the micro-batch.
+# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` number the ranks inside the group, while
+# `dist.get_rank(group)` and `dist.get_world_size(group)` return this rank's number and the number of ranks, respectively. A group may have only one rank. If
+# you pass `tag=m`, a hang report names the micro-batch.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
@@ -271,21 +271,21 @@ check.run(cluster, "run_stage")
 # ## 6. The cheapest plan
 #
 # A class rents devices by the second, so a step costs **stages times seconds**. You get the measured costs of a network, and you choose the number of stages,
-# the number of micro-batches and the schedule. The check has several such jobs. It simulates your plan and all others. For each job, at least one plan fits.
-# Your functions of exercises 2 and 3 are useful here.
+# the number of micro-batches and the schedule. The check has several jobs of this kind. It simulates your plan and all other plans. For each job, at least one
+# plan fits. Your functions from exercises 2 and 3 are useful here.
 #
 # The fields of `job` are described below. `job.forward_s[S]`, `job.weight_bytes[S]` and `job.kept_bytes[S]` are lists with a number for each stage of a network
-# that has been cut into S stages, and `for S in job.forward_s` goes through all possible S.
+# that has been cut into S stages, and `for S in job.forward_s` iterates over all possible S.
 #
 # | field | meaning |
 # |---|---|
-# | `forward_s[S]` | seconds of a forward pass of the whole **batch** on each stage. A micro-batch takes its share **plus** `start_s`, and its backward pass takes twice that share plus `start_s` |
+# | `forward_s[S]` | duration in seconds of a forward pass of the whole **batch** on each stage. A micro-batch takes its share **plus** `start_s`, and its backward pass takes twice that share plus `start_s` |
 # | `start_s` | additional seconds of each forward pass and of each backward pass of any micro-batch; this is work, so the device is not idle |
-# | `message_s` | seconds of a message between two stages |
-# | `weight_bytes[S]` | bytes of the weights of each stage. Gradients and Adam's two numbers need three times as much in addition |
+# | `message_s` | duration in seconds of a message between two stages |
+# | `weight_bytes[S]` | bytes of the weights of each stage. In addition, gradients and Adam's two numbers for each weight need three times as many bytes |
 # | `kept_bytes[S]` | bytes that each stage keeps for the backward pass of the whole **batch**; a micro-batch keeps its share, from its forward pass to its backward pass |
 # | `micro_batches` | the numbers that divide the batch |
-# | `memory_bytes` | bytes of one device; a plan that needs exactly this many fits |
+# | `memory_bytes` | memory of one device in bytes; a plan that needs exactly this many bytes fits |
 # | `idle` | the largest bubble that is allowed, which is the fraction of all devices' time, from 0 to the last event, in which they do nothing |
 #
 # *Difficulty ●●○, 13 minutes, 3 points*
@@ -343,8 +343,8 @@ def faulty_update(stage, optimiser, max_norm, shared, ends, group=None):
 
 # %% [markdown]
 # The next cell performs one update with the whole network in a single process and one with four stages. (To keep it short, each rank computes the gradients of
-# all stages and then looks only at its own, so no pipeline has to run.) It prints how far the weights of each stage are from the weights that a single process
-# computes. The gradient of this network has a norm of about 18.
+# all stages and then uses only its own, so no pipeline has to run.) The cell prints how far the weights of each stage are from the weights that a single
+# process computes. The gradient of this network has a norm of about 18.
 
 # %%
 # %%px --setup
@@ -380,8 +380,8 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write a function that does this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and 2
-# stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
+# Write a function that performs this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and
+# 2 stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -421,8 +421,8 @@ check.update(cluster, "update")
 # %% [markdown]
 # ## All together
 #
-# Your pieces now train a network on handwritten digits, on four ranks. This part is not graded, and it works if your pieces do. The labels are written as
-# vectors of ten numbers, so that we can use the squared error.
+# On four ranks, your functions now train a network on handwritten digits. This part is not graded, and it works as soon as your functions do. The labels are
+# written as vectors of ten numbers, so that we can use the squared error.
 
 # %%
 lengths = [64, 96, 48, 96, 32, 64, 48, 64, 10]  # of the activations between the layers
@@ -465,11 +465,11 @@ if rank == 3:
 # %% [markdown]
 # ## Where to go on
 #
-# * `torch.distributed.pipelining` has these schedules and better ones, which the tutorial runs.
-# * Your `finish_times` supports one stage on each rank. With two stages, and a third field in each event, it can play interleaved 1F1B, as
-#   `manyhands.simulate.pipeline.play` does.
-# * A stage that keeps only its input and repeats the whole forward pass in backward (`torch.utils.checkpoint`) needs far less memory and a third more time.
-#   Which of the plans of exercise 6 would change?
+# * `torch.distributed.pipelining` has the schedules of this lab and better ones. The tutorial runs them.
+# * Your `finish_times` supports one stage on each rank. If you extend it to two stages and add a third field to each event, it can simulate interleaved 1F1B,
+#   as `manyhands.simulate.pipeline.play` does.
+# * A stage that keeps only its input and repeats the whole forward pass in the backward pass (`torch.utils.checkpoint`) needs far less memory and a third more
+#   time. Which of the plans in exercise 6 would change?
 # * Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965); D. Narayanan et al. 2021, *Efficient Large-Scale Language Model
 #   Training on GPU Clusters*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473).
 

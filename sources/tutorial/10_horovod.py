@@ -1,8 +1,7 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch, tensorflow", "title": "Horovod"}
 # # 10 Horovod
 #
-# Horovod turns a training script for one process into a script for many, with a few added lines. It does so for PyTorch, TensorFlow and Keras alike. At the
-# end, you can
+# With Horovod, a few added lines turn a training script for one process into a script for many processes, in PyTorch, TensorFlow or Keras. At the end, you can
 #
 # * explain what `horovodrun` gives to a process, and start Horovod on ranks that are already running.
 # * make the four edits in each of the three libraries, and reach the weights that a single process computes.
@@ -17,7 +16,7 @@
 # %% [markdown]
 # ## What horovodrun gives to a process
 #
-# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# This kernel starts four ranks, and cells that begin with `%%px` run on all of them. The option `--setup` marks the cells that are run again if the cluster
 # must be healed.
 
 # %% tags=["setup"]
@@ -26,8 +25,8 @@ from manyhands import Cluster, predict, settle, track
 cluster = Cluster(nodes=2, ranks_per_node=2, framework="both")
 
 # %% [markdown]
-# `horovodrun` starts the processes, gives each of them its number, and opens a server where they leave their addresses for each other. Since our ranks are
-# already running, `rendezvous()` does the rest of this work. After that, we call `hvd.init()`, as every Horovod script does.
+# `horovodrun` starts the processes, gives each of them its number, and starts a server where they leave their addresses for each other. Our ranks are already
+# running, so `rendezvous()` does only the rest of this work. Then we call `hvd.init()`, as every Horovod script does.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -59,21 +58,21 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
       f"sum of all ranks {total}")
 
 # %% [markdown]
-# The numbers come from the environment.
+# Horovod reads these numbers from environment variables.
 #
 # | variable | meaning |
 # |---|---|
 # | `HOROVOD_RANK`, `HOROVOD_SIZE` | number of this process, and number of processes |
 # | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | the same on its own node |
 # | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` | number of the node, and number of nodes |
-# | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | where the processes meet |
+# | `HOROVOD_GLOO_RENDEZVOUS_ADDR`, `..._PORT` | address and port of the server where the processes meet |
 #
-# Under `mpirun`, Horovod gets these numbers from MPI instead. Without a launcher, `hvd.size()` is 1 in every process, and each process trains
-# alone. This is the first symptom to know: *four times "rank 0 of 1"*.
+# Under `mpirun`, Horovod gets these numbers from MPI instead. Without a launcher, `hvd.size()` is 1 in every process, and each process trains alone. In this
+# case, the symptom is *four lines with "rank 0 of 1"*.
 #
 # To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
 # `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
-# node would use its first GPU.
+# node would use the node's first GPU.
 #
 # <details><summary>Processes that are started by hand</summary>
 #
@@ -81,15 +80,16 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 # </details>
 
 # %% [markdown]
-# > **On GPUs.** Horovod uses NCCL for the tensors and Gloo or MPI for the negotiation if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up does so on request
-# > (`docs/SETUP.md`), but this option has never been tried. Without it, `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays on the CPU.
-# > NCCL's calls run on a separate stream, next to the computation. NCCL refuses two ranks on one GPU, so selecting a GPU for each process is not only a matter of speed.
+# > **On GPUs.** Horovod uses NCCL for the tensors and Gloo or MPI for the negotiation if it was built with `HOROVOD_GPU_OPERATIONS=NCCL`. The set-up builds it this way
+# > on request (`docs/SETUP.md`), but this option has never been tried. Without it, `hvd.nccl_built()` is 0, PyTorch's tensors on a GPU are refused, and the script stays
+# > on the CPU. NCCL's calls run on a separate stream, in parallel with the computation. NCCL refuses two ranks on one GPU, so selecting a GPU for each process is not
+# > only a matter of speed.
 
 # %% [markdown]
 # ## PyTorch: four edits
 #
-# As in most units up to this one, a small network is trained on handwritten digits for 60 steps of 250 rows, in `float64`. As in most real programs, the ranks
-# start differently. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random ones.
+# As in most units so far, we train a small network on handwritten digits for 60 steps of 250 rows, in `float64`. As in most real programs, the ranks start with
+# different weights. Rank 0 has the weights that we want, as if it had read a checkpoint, whereas the others have random weights.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -107,8 +107,8 @@ def flat(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 # %% [markdown]
-# Here is the training loop, with the first three edits numbered. The argument `without` omits one of them, which we use later. The script for a real cluster is
-# [scripts/10_pytorch.py](scripts/10_pytorch.py).
+# Here is the training loop, with the first three edits numbered. Later, we use the argument `without` to omit one of these edits. The script for a real cluster
+# is [scripts/10_pytorch.py](scripts/10_pytorch.py).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -143,9 +143,9 @@ def run_step(model, optimiser, x, y):
 # By default, Horovod uses `op=hvd.Average`, the mean of the ranks' gradients. Our shards have 62 or 63 rows, so a mean of means would be wrong (unit 01).
 # Therefore, each rank divides the sum of its losses by the number of rows on all ranks, and the gradients are summed.
 #
-# What does the wrapper do? `DistributedOptimizer` makes a class that inherits from the optimiser's class. It gives each parameter's gradient a hook that passes
-# the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for all of
-# them (`synchronize()`) and then calls the original `step()`. As a result, gradients are summed while the backward pass continues.
+# What does the wrapper do? `DistributedOptimizer` creates a class that inherits from the optimiser's class. It gives each parameter's gradient a hook that
+# passes the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for
+# all sums (`synchronize()`) and then calls the original `step()`. As a result, gradients are summed while the backward pass continues.
 
 # %%
 # %%px
@@ -155,10 +155,10 @@ print(f"{rows} rows of each batch; weights of one process, to 1e-12: "
       f"{far['Horovod, PyTorch'] < 1e-12}")
 
 # %% [markdown]
-# The fourth edit concerns files: **rank 0 alone writes**. Since all ranks have the same weights, one copy is enough, whereas four processes that write the same
-# file at the same time may leave a broken one.
+# The fourth edit concerns files: **rank 0 alone writes**. Since all ranks have the same weights, one copy is enough. Four processes that write the same file
+# simultaneously may corrupt it.
 #
-# **Predict.** Someone writes the checkpoint under `if hvd.local_rank() == 0`. How many ranks of our 2 nodes with 2 ranks each write it?
+# **Predict.** A script writes the checkpoint under `if hvd.local_rank() == 0`. On our 2 nodes with 2 ranks each, how many ranks write it?
 
 # %%
 predict("10-writers",
@@ -176,8 +176,8 @@ for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
 settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 
 # %% [markdown]
-# Never put a Horovod call behind such an `if`. For example, `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that never arrive. Instead, let all
-# ranks average first, and then let rank 0 print.
+# Never put a Horovod call behind an `if` that depends on the rank. For example, `if hvd.rank() == 0: hvd.allreduce(loss)` waits for three ranks that never
+# arrive. Instead, let all ranks average the loss first, and then let rank 0 print it.
 #
 # ## Leave one out
 #
@@ -227,12 +227,13 @@ settle("10-right", lambda: min(edits, key=lambda edit: results[0][edit]["far"]))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * **Without the broadcast**, the ranks start apart and stay apart. All ranks take the same steps, but from four different places. (They come a little closer,
-#   because weight decay shrinks every difference by a factor of 1 - 0.5 * 0.01 in each step, so 0.740 of it is left after 60 steps.) The gradient that they
-#   share is a sum of gradients at four different places, so it is the gradient of none of the models.
+# * **Without the broadcast**, the ranks start apart and stay apart. All ranks take the same steps, but from four different places. (The ranks come a little
+#   closer to each other, because weight decay multiplies every difference by 1 - 0.5 * 0.01 in each step, so a fraction of 0.740 is left after 60 steps.) The
+#   gradient that they share is a sum of gradients at four different places, so it is the gradient of none of the models.
 # * **Without DistributedOptimizer**, the ranks start together and drift apart. Each rank learns from its own quarter alone, and its steps are smaller by a
-#   factor of about four, since the other ranks' parts of the gradient are missing. However, the loss falls on each of them, so nothing looks wrong.
-# * **Without shards**, everything is right but nothing is gained, because each row is computed four times. You notice it only if you count rows or seconds.
+#   factor of about four, since the other ranks' parts of the gradient are missing. However, the loss falls on every rank, so nothing looks wrong.
+# * **Without shards**, the results are right but nothing is gained, because each row is computed four times. You notice this only if you count the rows or
+#   measure the time.
 # </details>
 #
 # The next picture shows the paths of the four ranks through the space of the weights, projected onto a plane. A ring marks a start, and a dot marks an end.
@@ -259,12 +260,12 @@ drift({name: ways[key] for name, key in named.items()},
 #
 # ## What else must be broadcast
 #
-# An optimiser has a state, too, such as momentum or Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must be sent to all ranks with
+# An optimiser also has a state, such as momentum or Adam's averages. If rank 0 has read a checkpoint, its optimiser's state must be sent to all ranks with
 # `hvd.broadcast_optimizer_state(optimiser, root_rank=0)`. This call has a trap. On a rank whose optimiser has no state yet, Horovod creates one by taking a
 # step with zero gradients, and **weight decay acts in that step**.
 #
-# **Predict.** A weight is 8 on all ranks, and the learning rate and the weight decay are both 0.5. Rank 0's optimiser has a momentum of 1, from a checkpoint.
-# What is the weight on each rank if you first broadcast the weights and then the optimiser's state? What is it in the opposite order?
+# **Predict.** A weight is 8 on all ranks, and the learning rate and the weight decay are both 0.5. Rank 0's optimiser has a momentum buffer of 1, from a
+# checkpoint. What is the weight on each rank if you first broadcast the weights and then the optimiser's state? What is it in the opposite order?
 
 # %%
 predict("10-resume", "What is the weight on rank 1 if the weights are broadcast first?")
@@ -299,25 +300,25 @@ settle("10-other-order", lambda: weight_on_1(False))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The ranks without a state took a step with a gradient of zero, in which only the decay acts, so their weight is 8 - 0.5 * (0 + 0.5 * 8) = 6. Horovod's own
-# examples broadcast the weights first. Without weight decay, both orders are right, but with it, you must broadcast **the optimiser first and the weights
-# last**. Plain SGD has no state, so the call takes that step on every rank, including rank 0. In this case, leave the call out.
+# The ranks without a state took a step with a gradient of zero, in which only the decay acted, so their weight is 8 - 0.5 * (0 + 0.5 * 8) = 6. Horovod's own
+# examples broadcast the weights first. Without weight decay, both orders are right, but with weight decay, you must broadcast **the optimiser first and the
+# weights last**. Plain SGD has no state, so the call takes that step on every rank, including rank 0. In this case, leave the call out.
 #
-# A second trap is that `DistributedOptimizer(optimiser)` is a new optimiser, without the old one's state. Therefore, wrap first, and read the checkpoint
-# afterwards.
+# A second trap is that `DistributedOptimizer(optimiser)` returns a new optimiser without the state of the original optimiser. Therefore, wrap the optimiser
+# first, and read the checkpoint afterwards.
 # </details>
 #
 # Broadcast `model.state_dict()` and not `model.named_parameters()`, because only the former contains a model's buffers (such as batch norm's running mean). For
-# a number such as the epoch, call `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`, with the name, because Horovod matches calls by *name*. Without
-# one, it uses the type of the object, so ranks that pass a dict and ranks that pass `None` wait forever.
+# a number such as the epoch, call `hvd.broadcast_object(epoch, root_rank=0, name="epoch")`. Pass a name, because Horovod matches calls by *name*. Without one,
+# it uses the object's type, so ranks that pass a dict and ranks that pass `None` wait forever.
 #
 # ## Learning rate and epochs
 #
-# Above, the batch stayed at 250 rows, so nothing had to be adapted. Usually, however, each *rank* keeps its number of rows, since that fills a GPU well. Then a
+# Above, the batch stayed at 250 rows, so nothing had to change. Usually, however, each *rank* keeps its number of rows, since this keeps a GPU busy. Then a
 # step has `hvd.size()` times as many rows, and an epoch has fewer steps. The rule of thumb is to multiply the learning rate by `hvd.size()`.
 #
-# **Predict.** We train for ten epochs of 1500 rows, with 250 rows per step at a rate of 0.2, then with 1000 rows at 0.2, and then with 1000 rows at 0.8. In
-# which order are the objectives that the runs reach? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
+# **Predict.** Three runs train for ten epochs of 1500 rows. They take 250 rows per step at a rate of 0.2, 1000 rows at 0.2, and 1000 rows at 0.8, respectively.
+# How do their objectives compare? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
 
 # %%
 predict("10-linear",
@@ -367,11 +368,11 @@ settle("10-too-large", lambda: compared(4, 3))
 # <details><summary>Why?</summary>
 #
 # With a quarter as many steps of the same length, training does not get as far. Here, steps that are four times as long make up for this, because one long step
-# has about the same effect as four short ones if the weights move little during these (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5 is
-# already a large one here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the
+# has about the same effect as four short ones if the weights move little during these four (Goyal et al. 2017). However, this rule has a limit. A rate of 0.5
+# is already large here, and at four times that rate the steps are too large for the loss to fall. Often the rule fails only at the start of training, so the
 # rate is raised over the first epochs (`LearningRateWarmupCallback` in Keras). Unit 17 covers the rest.
 #
-# Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as Horovod's first Keras example did. With shards, an
+# Divide the number of epochs by `hvd.size()` only if every rank goes through *all* the data in an epoch, as in Horovod's first Keras example. With shards, an
 # epoch remains an epoch.
 # </details>
 #
@@ -407,11 +408,11 @@ for way in (one_by_one, together):
     print(f"{way.__name__}: sums {[int(total[0]) for total in sums]}", end="; ")
 
 # %% [markdown]
-# The sums are the same. In the file that `HOROVOD_TIMELINE` names, Horovod has recorded what it did and when, in the format of Chrome's `chrome://tracing`.
-# `hvd.shutdown()` completes the file.
+# Both ways give the same sums. In the file that `HOROVOD_TIMELINE` names, Horovod has recorded what it did and when, in the format of Chrome's
+# `chrome://tracing`. `hvd.shutdown()` completes the file.
 #
-# Before that, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the sum
-# back.
+# Before this call, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the
+# sum back.
 
 # %%
 # %%px
@@ -426,9 +427,9 @@ hvd.shutdown()
 print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: {said}")
 
 # %% [markdown]
-# The message has half as many bytes as in `float32`, and the sum has three correct digits, or fewer on many ranks, since each addition is rounded. That is
-# often enough for gradients, as long as none of them *and none of their sums* is too large or too small for 16 bits. For example, if two ranks average 40,000,
-# they get infinity. For this reason, compression is combined with loss scaling.
+# The message has half as many bytes as in `float32`, and the sum has three correct digits, or fewer on many ranks, since each addition is rounded. This
+# precision is often enough for gradients, as long as none of them *and none of their sums* is too large or too small for 16 bits. For example, if two ranks
+# average gradients of 40,000, the result is infinity. For this reason, compression is combined with loss scaling.
 #
 # <details><summary>What Adasum is</summary>
 #
@@ -438,7 +439,7 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 # in a node.
 # </details>
 #
-# Now we look at the timeline. Your times will differ from these.
+# Now we look at the timeline. Your times will differ.
 
 # %% tags=["measured"]
 from manyhands.plots import horovod_timeline as trace
@@ -458,17 +459,17 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for one or two of the thread's checks, which are 5 ms
-# apart. Most of the time is spent waiting and not sending. In the *negotiation*, the ranks find out that all of them have the tensor. A tensor may be sent only
-# then, because an all-reduce that one rank does not join would wait forever. As a result, ranks may submit their gradients in any order. In the *lower* part,
-# the tensors were submitted together, were copied into the fusion buffer, and were sent in few messages. (This part shows the third repetition.)
+# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for one or two checks by Horovod's thread, which are 5
+# ms apart. Most of the time is spent waiting, not sending. In the *negotiation*, the ranks find out when all of them have the tensor, so they may submit
+# gradients in any order. A tensor may not be sent earlier, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the
+# tensors were submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
 #
 # DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod decides again in every
 # cycle.
 #
 # <details><summary>How the negotiation becomes cheap, and three more switches</summary>
 #
-# Every rank reports a *new* tensor to rank 0 with its name, shape and type. After that, the tensor is in the **response cache**, so from the second step on the
+# Every rank reports the name, shape and type of a *new* tensor to rank 0. After that, the tensor is in the **response cache**, so from the second step on the
 # ranks only combine a few bits, one for each known tensor.
 #
 # If a tensor waits more than 60 s for a rank, the *stall inspector* on rank 0 reports which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With
@@ -478,9 +479,9 @@ trace.timeline(lanes)
 #
 # ## TensorFlow: the tape
 #
-# The same edits have different names here. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with
-# `op=hvd_tf.Sum`. `broadcast_variables` sends rank 0's variables to all ranks. Both arrived with Horovod's eager mode, in a pull request of November 2018.
-# Inside, the wrapper is a tape whose `gradient` calls the original one and then all-reduces each gradient before it returns them.
+# In TensorFlow, the same edits have different names. `DistributedGradientTape` wraps the tape, and its `gradient` returns means over all ranks, or sums with
+# `op=hvd_tf.Sum`. `broadcast_variables` sends rank 0's variables to all ranks. Both were added with Horovod's eager mode, in a pull request from November 2018.
+# The wrapper is a tape whose `gradient` calls the original method, all-reduces each gradient, and returns the results.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -543,8 +544,8 @@ print(f"weights of one process, to 1e-12: {far['Horovod, TensorFlow eager'] < 1e
 #
 # ## One test, in eager and graph mode
 #
-# The pull request that brought the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today,
-# `tf.function` makes the graph, and `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a learning rate
+# The pull request that introduced the eager mode also changed Horovod's tests, so that each test function ran twice, once as a graph and once eagerly. Today,
+# `tf.function` builds the graph, and `subTest` counts the two modes separately. `test_gradient` tests the wrapped tape, and `test_warmup` tests a learning rate
 # that grows by 0.1 in each step.
 
 # %% tags=["setup"]
@@ -601,12 +602,12 @@ settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
 # <details><summary>Why?</summary>
 #
 # TensorFlow runs the Python code of a `tf.function` only while it traces the graph, which happens once here. The graph then contains 0.1 as a constant, and the
-# counter no longer moves. Therefore, a number that changes from step to step must be a tensor or a `tf.Variable`. The all-reduce passes in both modes, because
-# it is an operation of the graph.
+# counter is never increased again. Therefore, a number that changes from step to step must be a tensor or a `tf.Variable`. The test of the all-reduce passes in
+# both modes, because the all-reduce is an operation of the graph.
 #
-# Such tests call collectives, so all ranks must run them in the same order. If an assertion fails on one rank before a collective, the other ranks wait in it.
-# Horovod's [own tests](https://github.com/horovod/horovod/blob/master/test/parallel/test_tensorflow.py) have a version for the CPU and a version for the GPU,
-# which is skipped where there is no GPU.
+# These tests call collectives, so all ranks must run the tests in the same order. If an assertion fails on one rank before a collective, the other ranks wait
+# in that collective. Horovod's [own tests](https://github.com/horovod/horovod/blob/master/test/parallel/test_tensorflow.py) have a version for the CPU and a
+# version for the GPU, which is skipped where there is no GPU.
 # </details>
 #
 # ## Keras: callbacks
@@ -615,12 +616,12 @@ settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
 #
 # | callback | what it does |
 # |---|---|
-# | `BroadcastGlobalVariablesCallback(0)` | sends rank 0's variables to all ranks, including the optimiser's |
-# | `MetricAverageCallback()` | averages the metrics over the ranks at the end of an epoch, so that the log does not show rank 0's alone |
+# | `BroadcastGlobalVariablesCallback(0)` | sends rank 0's variables, including the optimiser's, to all ranks |
+# | `MetricAverageCallback()` | averages the metrics over the ranks at the end of an epoch, so that the log does not show only rank 0's metrics |
 # | `LearningRateWarmupCallback(...)` | raises the rate over the first epochs |
 # | `ModelCheckpoint(path)`, Keras's own | writes files; added only `if hvd.rank() == 0` |
 #
-# Since `fit` takes the rows in order, each rank is given its own rows of each batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`) and not with Keras 3.
+# Since `fit` takes the rows in order, we store each rank's own rows batch by batch. Horovod 0.28.1 works with Keras 2 (`tf_keras`) but not with Keras 3.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -654,8 +655,8 @@ def fit(broadcast_first, path):
     return model.get_weights()
 
 # %% [markdown]
-# **Predict.** Only rank 0 has the right start. With the callbacks alone, are the four models equal at the end? Do they have the weights that a single process
-# computes?
+# **Predict.** Only rank 0 starts with the right weights. With the callbacks alone, are the four models equal at the end? Do they have the weights that a single
+# process computes?
 
 # %%
 predict("10-callbacks", "How do the four models end with the callbacks alone?",
@@ -692,11 +693,11 @@ settle("10-callbacks", ended)
 #
 # ## Scripts: horovodrun and mpirun
 #
-# A script does not need `rendezvous()`, because the launcher does its work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
-# [scripts/10_tensorflow.py](scripts/10_tensorflow.py) to any cluster. The latter contains both the loop and Keras.
+# A script does not need `rendezvous()`, because the launcher does the same work. You can take [scripts/10_pytorch.py](scripts/10_pytorch.py) and
+# [scripts/10_tensorflow.py](scripts/10_tensorflow.py) to any cluster. The latter contains both the custom loop and the Keras version.
 #
-# `horovodrun` starts processes on other nodes by ssh, while `mpirun` does so in MPI's own way. Inside a Slurm job, `mpirun` asks Slurm
-# ([scripts/10_horovod.sbatch](scripts/10_horovod.sbatch)). The first lines may take a minute to appear, because each process imports its framework.
+# `horovodrun` starts processes on other nodes by ssh, whereas `mpirun` does so in MPI's own way. Inside a Slurm job, `mpirun` uses Slurm
+# ([scripts/10_horovod.sbatch](scripts/10_horovod.sbatch)). The first lines of output may take a minute to appear, because each process imports its framework.
 #
 # <details><summary>MPICH and Open MPI</summary>
 #
@@ -722,7 +723,8 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # %% [markdown]
 # ## From Horovod to DistributedDataParallel, line by line
 #
-# If you meet Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines move.
+# If you encounter Horovod today, you probably have a script to port. Horovod wraps the *optimiser*, whereas DDP (unit 06) wraps the *module*, so a few lines
+# move.
 #
 # | Horovod | PyTorch's own |
 # |---|---|
@@ -744,7 +746,7 @@ print(track.table("10", {system: max(one[system] for one in cluster.pull("far"))
 # | `model.state_dict()` for the checkpoint | `model.module.state_dict()`; otherwise all names begin with `module.` |
 # | `hvd.elastic.run` | `torchrun --nnodes 2:4 --max-restarts 3 --rdzv-backend c10d --rdzv-endpoint HOST:PORT train.py` and a checkpoint: all processes start again (unit 18) |
 #
-# [scripts/10_ddp.py](scripts/10_ddp.py) is the script from above, ported by this table. Compare the two files.
+# [scripts/10_ddp.py](scripts/10_ddp.py) is the PyTorch script, ported with this table. Compare the two files.
 
 # %%
 run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
@@ -757,8 +759,9 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 #
 # <details><summary>How well it scales</summary>
 #
-# Sergeev and Del Balso 2018 report 88 % scaling efficiency for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA. Horovod's README
-# reports 90 % for the same two networks on 128 servers with 4 GPUs each, but 68 % for VGG-16, whose gradients have several times as many bytes (unit 05).
+# Sergeev and Del Balso (2018) report 88 % scaling efficiency for Inception V3 and ResNet-101 on 128 GPUs over TCP, and more than 90 % with RDMA. Horovod's
+# README reports 90 % for the same two networks on 128 servers with 4 GPUs each, but 68 % for VGG-16, whose gradients have several times as many bytes (unit
+# 05).
 # </details>
 #
 # | you use | today's way to do the same |
@@ -766,55 +769,53 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # | PyTorch | `DistributedDataParallel` (unit 06), FSDP (unit 16) |
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
-# The last release is 0.28.1 of June 2023, and a C++ extension without releases gets no security fixes either. Lightning removed its Horovod strategy in
-# December 2022. Ray's new Train removed it in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This course
-# builds Horovod with a few changed lines in its build files. That is enough for a course, but not for a new project.
+# The last release is 0.28.1, from June 2023, and a C++ extension without releases gets no security fixes. Lightning removed its Horovod strategy in December
+# 2022. Ray's new Train removed Horovod in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This course builds
+# Horovod with a few changed lines in Horovod's build files. This is enough for a course, but not for a new project.
 #
 # **Use it** where it already works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
 # model does not fit on one device.
 #
-# **What it costs.** Every rank has the whole model, and in each step, $2 (p - 1)/p$ times the bytes of the gradients leave each rank (unit 04), after a
-# negotiation. Horovod's own threads keep a part of a core busy.
+# **What it costs.** Every rank has the whole model. In each step, after a negotiation, each rank sends $2 (p - 1)/p$ times the bytes of the gradients (unit
+# 04). Horovod's own threads keep part of a core busy.
 #
-# **Why learn it?** Every data-parallel system needs the four edits: one start, summed gradients, own rows, one writer. DDP's constructor makes the first two,
-# while you make the other two yourself. Horovod shows all four.
+# **Why learn it?** Every data-parallel system needs the four edits (one start, summed gradients, own rows, and one writer). DDP's constructor makes the first
+# two, and you make the others. In Horovod, you see all four.
 #
-# **The three most common mistakes** are a broadcast that forgets something (the optimiser's state, buffers, or its order), a Horovod call behind
-# `if hvd.rank() == 0`, and rank 0's own loss in the log, mistaken for the loss of all ranks. You meet all of them in the lab.
+# **The three most common mistakes** are a broadcast that omits something (the optimiser's state or the buffers) or is in the wrong order, a Horovod call behind
+# `if hvd.rank() == 0`, and rank 0's own loss in the log, mistaken for the loss of all ranks. The lab contains all of them.
 #
 # ## What has aged
 #
-# <details><summary>The slides and the article that this unit follows are of 2018 and 2019</summary>
+# <details><summary>The slides and the article that this unit follows are from 2018 and 2019</summary>
 #
 #
 # | they say | today |
 # |---|---|
-# | Horovod works with sessions only; eager mode comes with a pull request, as `hvd.bcast` | It was merged, as `broadcast_variables` and `DistributedGradientTape`. Sessions disappeared with TensorFlow 1 |
+# | Horovod works with sessions only; eager mode comes with a pull request, as `hvd.bcast` | The pull request was merged, as `broadcast_variables` and `DistributedGradientTape`. Sessions disappeared with TensorFlow 1 |
 # | `BroadcastGlobalVariablesHook(0)` with Estimator or `MonitoredTrainingSession` | This no longer exists, because `tf.estimator` left TensorFlow in 2.16. Use `broadcast_variables` or the callback |
 # | `config.gpu_options.visible_device_list = str(hvd.local_rank())` | Use `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")`. The rule, one process for each GPU, still holds |
 # | `import horovod.keras` with `keras` | `horovod.tensorflow.keras` with `tf_keras` |
 # | Keras has no distributed training of its own, so use Horovod | `tf.distribute` works with Keras 2 and, except for `fit` on several workers, with Keras 3. `keras.distribution` is for Keras 3 on JAX |
-# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | This still holds, see *Keras: callbacks* |
-# | epochs inversely to the number of processes, rate in proportion | Change the rate if the batch grows, and the epochs only if each rank goes through all the data |
-# | start with `mpirun` | This still holds. `horovodrun` arrived later and works without MPI, too |
+# | only rank 0 has a `model_dir`; only rank 0 has `ModelCheckpoint` | This still holds (see *Keras: callbacks*) |
+# | number of epochs inversely proportional to the number of processes, rate proportional to it | Change the rate if the batch grows, and the epochs only if each rank goes through all the data |
+# | start with `mpirun` | This still holds. `horovodrun` was added later and works without MPI, too |
 #
 # </details>
 #
 # ## Summary
 #
-# * `horovodrun` gives each process its number and a meeting place, without which every process is rank 0 of 1.
-# * With four edits (one start, summed gradients, own rows, one writer), PyTorch, TensorFlow and Keras reach the weights that a single process computes, to
-#   1e-12.
+# * `horovodrun` gives each process its number and a meeting place. Without them, every process is rank 0 of 1.
+# * With four edits (one start, summed gradients, own rows, and one writer), PyTorch, TensorFlow and Keras reach a single process's weights to within 1e-12.
 # * Missing edits show up as ranks that start apart, ranks that drift apart, rows computed several times, or several writers.
 # * If the batch grows with the number of ranks, multiply the learning rate by that number, but keep the number of epochs.
-# * The timeline shows negotiation, fusion buffer and all-reduce. Many small tensors are sent together. Compression halves the bytes but costs digits in each
-#   addition.
-# * Test a step in eager and in graph mode, because Python code runs only while the graph is traced.
-# * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and its four edits remain.
+# * The timeline shows the negotiation, the fusion buffer and the all-reduce. Small tensors are sent together. Compression halves the bytes but loses digits in
+#   each addition.
+# * Test a step in both eager and graph mode, because a graph runs Python code only while it is traced.
+# * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and the four edits remain.
 #
-# **Now the lab:** you repair broken training functions from their symptoms. So far, every rank has held the whole model, because all of this was data
-# parallelism. Unit 11 begins the other kind, where the model itself is spread over the ranks, and activations travel inside every step. Unit 17 continues with
-# large batches.
+# **Now the lab:** you find bugs by their symptoms and repair them. So far, every rank has held the whole model (data parallelism). Unit 11 begins model
+# parallelism, where the model itself is spread over the ranks, and activations travel within every step. Unit 17 continues with large batches.
 #
 # **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*,
 # [arXiv 1802.05799](https://arxiv.org/abs/1802.05799). P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*,

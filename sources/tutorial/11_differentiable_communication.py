@@ -1,12 +1,12 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Differentiable communication"}
 # # 11 Differentiable communication
 #
-# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook examines both. At the end, you
-# can
+# When a model is spread over ranks, the forward pass sends activations, and the backward pass must send gradients. This notebook examines both passes. At the
+# end, you can
 #
-# * write a communication call as a matrix over the data of all ranks, and read its backward off the transpose.
+# * write a communication call as a matrix over the data of all ranks, and read its backward pass off the transpose of this matrix.
 # * write `send` and `recv` as autograd functions, and explain what a *delegate variable* is for.
-# * explain a deadlock by the graph that the backward pass could not walk through, and repair it.
+# * trace a deadlock back to a gap in the graph of the backward pass, and repair the graph.
 # * explain why a loss that is computed on N ranks gives N times the gradient.
 # * send tokens to experts on other ranks, as a mixture of experts does, and bring all gradients back.
 #
@@ -15,8 +15,8 @@
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
-# must be healed. In this unit, it will have to be.
+# This kernel starts four ranks, and cells that begin with `%%px` run on all of them. The option `--setup` marks the cells that are run again if the cluster
+# must be healed. In this unit, healing will be necessary.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -38,9 +38,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # %% [markdown]
 # ## A call is a matrix
 #
-# The calls of this unit only move and add numbers. (An all-reduce can also take a maximum or a product.) Over the data of *all* ranks together, such a call is
-# therefore a linear map, and a linear map is a matrix. To measure it, we let rank `j` start with 1 and all others with 0. What the ranks hold afterwards is
-# column `j`.
+# The calls in this unit only move and add numbers. (An all-reduce can also compute a maximum or a product.) Over the data of *all* ranks together, such a call
+# is therefore a linear map, which can be written as a matrix. To measure this matrix, we let rank `j` start with 1 and all others with 0. What the ranks hold
+# afterwards is column `j`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -70,14 +70,14 @@ A = matrix_of(broadcast_from_1)
 show("A: a broadcast from rank 1", A)
 
 # %% [markdown]
-# Row `i` describes what rank `i` holds afterwards, which is 1 times the number of rank 1, and 0 times the numbers of all others.
+# Row `i` describes what rank `i` holds afterwards, which is 1 times rank 1's value plus 0 times the values of all others.
 #
 # Now let a loss $L$ depend on all outputs $y = A x$. Write $\bar y_i = \partial L / \partial y_i$ for the gradient that rank `i` has at its output. The chain
 # rule gives the gradient at the inputs:
 #
 # $$ \bar x_j = \sum_i \frac{\partial y_i}{\partial x_j} \bar y_i = \sum_i A_{ij} \, \bar y_i, \qquad \text{that is} \quad \bar x = A^{\mathsf T} \bar y . $$
 #
-# **Backward is the transpose**, which is also called the *adjoint*. It is again the matrix of a communication call, in which all arrows are reversed.
+# **Backward is the transpose**, which is also called the *adjoint*. The transpose is again the matrix of a communication call, with all messages reversed.
 #
 # **Predict.** Which call has the matrix $A^{\mathsf T}$? What does each rank receive in that call?
 
@@ -105,28 +105,28 @@ settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 # <details><summary>Why?</summary>
 #
 # Row 1 of the transpose has a 1 in each column, so rank 1, the root, gets the *sum* of all ranks' gradients. The other rows are zero, because the values that
-# the other ranks had put in were overwritten and nothing depends on them. A number that was used in four places collects the gradients of all four. The same
-# happens in a single process. If you use a variable four times, its gradient is a sum of four terms.
+# the other ranks had passed in were overwritten, so that nothing depends on them. A number that was used in four places collects the gradients from all four.
+# The same happens in a single process, where the gradient of a variable that you use four times is a sum of four terms.
 # </details>
 #
-# The backward of every other call follows in the same way:
+# The backward pass of every other call follows in the same way:
 #
 # * *send and recv:* a number moves from one rank to another. In the transposed call, the gradient moves back.
 # * *gather:* the root holds the pieces of all ranks, one after another. In the transposed call, the root gives each rank the gradient of its piece, which is a
-#   **scatter**. Conversely, the backward of a scatter is a gather.
+#   **scatter**. Conversely, the transpose of a scatter is a gather.
 # * *allgather:* each rank's piece is copied to all ranks. In the transposed call, each rank gets the gradients of its own piece from all ranks (an all-to-all)
 #   and **sums** them. Together, these two steps are a *reduce-scatter*.
 # * *alltoall:* rank `i` sends each rank `j` the piece that is meant for it. In the transposed call, rank `j` sends the gradient of that piece back to `i`,
 #   which is an **alltoall** again.
-# * *allreduce* (sum): each output is the sum of all inputs. The matrix contains only ones and equals its transpose, so the backward pass **sums** the
-#   gradients, on all ranks.
+# * *allreduce* (sum): each output is the sum of all inputs. The matrix contains only ones and equals its transpose, so the backward pass **sums** the gradients
+#   for all ranks.
 
 # %% [markdown]
 # ## send and recv, written out
 #
-# For autograd, a call and its backward are two methods of one `Function`. PyTorch calls `backward` with the gradient of each output and expects one gradient
-# for each input of `forward`, or `None` for an input that has no gradient. A *tag* tells the messages between two ranks apart. Since NCCL has no tags, these
-# messages go through a gloo group on the CPU, even on a machine with GPUs.
+# For autograd, a call and its backward pass are two methods of one `Function`. PyTorch calls `backward` with the gradient of each output and expects one
+# gradient for each input of `forward`, or `None` for an input that has no gradient. A *tag* tells the messages between two ranks apart. Since NCCL has no tags,
+# these messages go through a gloo group on the CPU, even on a machine with GPUs.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -148,12 +148,12 @@ class Send(torch.autograd.Function):
         return gradient, None, None
 
 # %% [markdown]
-# `Send` has a problem, because it is not clear what it should *return*. The data has gone to another rank, but autograd calls `backward` only if something
-# depends on an output. `Send` therefore returns a zero that represents what was sent and that we can pass on. ChainerMN calls it the **delegate variable**.
+# It is not clear what `Send` should *return*. The data has gone to another rank, but autograd calls `backward` only if something depends on an output. `Send`
+# therefore returns a zero that represents what was sent and that we can pass on. ChainerMN calls this zero the **delegate variable**.
 #
-# `Recv` has the opposite problem, because nothing on this rank goes *in*. Autograd records only functions with an input that requires a gradient. For example,
-# `torch.zeros(2).exp().grad_fn` is `None`, whereas `torch.zeros(2, requires_grad=True).exp().grad_fn` is an `ExpBackward0`. For this reason, `Recv` takes such
-# an input, which is a delegate or a zero made for the purpose.
+# `Recv` has the opposite problem, because it has no *input* on this rank. Autograd records only functions with an input that requires a gradient. For example,
+# `torch.zeros(2).exp().grad_fn` is `None`, whereas `torch.zeros(2, requires_grad=True).exp().grad_fn` is an `ExpBackward0`. For this reason, `Recv` takes an
+# input that requires a gradient, namely a delegate or a zero made for the purpose.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -174,13 +174,12 @@ def nothing():
     return torch.zeros((), requires_grad=True)
 
 # %% [markdown]
-# Is each `backward` the transpose of its `forward`? You can test this without a matrix, and without a gradient check by finite differences. For all $x$ and
-# $\bar y$, the two sides of
+# Is each `backward` the transpose of its `forward`? You can test this with neither a matrix nor finite differences. For all $x$ and $\bar y$, the two sides of
 #
 # $$ \langle A x, \bar y \rangle = \langle x, A^{\mathsf T} \bar y \rangle $$
 #
 # must be the same number. The left side uses what `forward` computed, the right side uses what `backward` computed, and each product is summed over all ranks.
-# With whole numbers, the two sides must be equal to the last bit. In the next cell, rank 0 sends three numbers to rank 1.
+# With whole numbers, the two sides must be identical down to the last bit. In the next cell, rank 0 sends three numbers to rank 1.
 
 # %%
 # %%px --ranks 0,1
@@ -197,8 +196,8 @@ else:
 # %% [markdown]
 # ## There and back
 #
-# We now put a model on two ranks. Rank 0 multiplies by `w0` and sends the result, rank 1 multiplies by `w1` and sends its result back, and rank 0 multiplies by
-# `w2`. With a single number instead of each layer, $y = w_2 w_1 w_0 x = 7 \cdot 5 \cdot 3 \cdot 2 = 210$, and a single process computes these gradients:
+# We now place a model on two ranks. Rank 0 multiplies by `w0` and sends the result, rank 1 multiplies by `w1` and sends its result back, and rank 0 multiplies
+# by `w2`. If each layer is a single number, $y = w_2 w_1 w_0 x = 7 \cdot 5 \cdot 3 \cdot 2 = 210$, and a single process computes these gradients:
 
 # %% tags=["setup"]
 # %%px --setup
@@ -211,8 +210,8 @@ y.backward()
 print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 
 # %% [markdown]
-# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, messages included. Chainer called this
-# *define-by-run*. The argument `connect` decides whether rank 0 hands the delegate of its `Send` to its `Recv`.
+# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, including messages. Chainer called this
+# *define-by-run*. The argument `connect` decides whether rank 0 passes the delegate of its `Send` to its `Recv`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -229,7 +228,7 @@ def there_and_back(connect):
     return delegate, delegate, {"w1": w1}
 
 # %% [markdown]
-# Rank 1 has no output but its delegate, so its backward pass starts there.
+# Rank 1's only output is its delegate, so its backward pass starts at this delegate.
 #
 # **Predict.** If rank 0 does not use the delegate (`connect=False`), which part of its graph does its backward pass reach from `y`? What will rank 1 wait for?
 # In a training loop of two steps, which rank is stuck, and in which call?
@@ -259,9 +258,9 @@ settle("11-delegate", waits)
 # <details><summary>Why?</summary>
 #
 # Rank 0's backward pass walks from `y` through `Recv`, which sends the gradient of `z` to rank 1, and ends at the zero that was made for the purpose. It never
-# meets `Send`, so it never receives the gradient that rank 1 sends back. For rank 0, step 0 is done, so it goes on to step 1, where it sends. Meanwhile, rank 1
-# is still in the backward pass, where it sends, too. Each waits for the other to receive, and this circle is a deadlock. (The report sees only the calls, and
-# therefore advises a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
+# reaches `Send`, so it never receives the gradient that rank 1 sends back. Step 0 is then done for rank 0, which continues with step 1 and sends an activation.
+# Meanwhile, rank 1 is still in the backward pass and sends a gradient. Each rank waits for the other to receive, which is a deadlock. (The report sees only the
+# calls, and therefore advises a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
 #
 # With only one step, rank 1 would wait for a rank that has finished. If the library kept a copy of small messages and let the sender go on, no rank would wait
 # at all, but `w0` would never learn.
@@ -270,14 +269,14 @@ settle("11-delegate", waits)
 # <details><summary>Why not isend, which does not wait?</summary>
 #
 # With `dist.isend`, no rank would hang here, but `w0` would still never learn. Moreover, the tensor and the object that `isend` returns must be kept until the
-# message has arrived, whereas the local variables of `backward` are lost when it returns. (In the lab, a list keeps them.)
+# message has arrived, whereas the local variables of `backward` are lost when `backward` returns. (In the lab, a list keeps them.)
 # </details>
 
 # %% [markdown]
-# > **On GPUs.** NCCL drops the tag, so the i-th send to a rank meets its i-th receive. Only their order pairs messages, and if two backward passes run in
-# > different orders, gradients are swapped. Calls return when they are enqueued, so the deadlock above would appear at a later line, the first that needs a
-# > result (`item()`, `print`), and after ten minutes a watchdog would end the process. Two messages in opposite directions may hang even with `isend`. To avoid
-# > this, start them together with `dist.batch_isend_irecv`.
+# > **On GPUs.** NCCL drops the tag, so the i-th send to a rank meets its i-th receive. Messages are paired only by their order, so if two backward passes run in
+# > different orders, gradients are swapped. Calls return when they are enqueued, so the deadlock above would appear later, at the first line that needs a result
+# > (`item()`, `print`), and after ten minutes a watchdog would end the process. Two messages in opposite directions may hang even with `isend`. To avoid this,
+# > start them together with `dist.batch_isend_irecv`.
 
 # %% [markdown]
 # ## The picture: what backward can reach
@@ -309,11 +308,11 @@ graph.graph(pictures)
 # Each lane is the graph of one rank, with the forward pass from left to right. The backward pass starts at the box on the right and follows the arrows. Thick
 # arrows are gradients that travel to the other rank. In the upper picture, rank 0's backward pass ends at the zero (`leaf`) that its `recv` was given. It never
 # reaches the pale boxes, and the gradient that rank 1 sends (dotted, with a cross) is never received. In the lower picture, the dashed arrow is the delegate,
-# which opens a way from `recv` back to `send`. No data flows along it, because it only tells autograd where to go on.
+# which opens a way from `recv` back to `send`. No data flows along this arrow, because it only tells autograd where to continue.
 # </details>
 #
 # **On each rank, one backward pass must reach every send.** The forward pass does not depend on this, so nothing warns you before the backward pass. With the
-# delegate, both steps run:
+# delegate, both training steps run:
 
 # %%
 # %%px --ranks 0,1
@@ -323,14 +322,14 @@ for step in range(2):
 print({name: w.grad.item() for name, w in named.items()})
 
 # %% [markdown]
-# These are the gradients that the single process computed, namely 70, 42 and 30.
+# These are the gradients that a single process computes, namely 70, 42 and 30.
 #
 # ## The package's functions
 #
-# From here on, we use the functions of the package. They work on a *communicator* `c`, find out shapes and dtypes by themselves, and have a timeout. They also
-# give each message a separate identity, so that gradients cannot be swapped, whatever the order of the backward passes. Since they are called as in ChainerMN,
-# programs written for it need little change. Rank 0's part of *There and back* is now `phi = functions.send(w0 * 2, c, rank=1)`, followed by
-# `z = functions.recv(c, rank=1, delegate_variable=phi)`.
+# From here on, we use the functions of the `manyhands` package. They work on a *communicator* `c`, find out shapes and dtypes by themselves, and have a
+# timeout. They also give each message a separate identity, so that gradients cannot be swapped, whatever the order of the backward passes. Since they are
+# called as in ChainerMN, programs written for ChainerMN need few changes. Rank 0's part of *There and back* is now `phi = functions.send(w0 * 2, c, rank=1)`,
+# followed by `z = functions.recv(c, rank=1, delegate_variable=phi)`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -340,8 +339,8 @@ c = comm.create_communicator(timeout_s=8)
 pair = c.split(rank // 2)  # two communicators of two ranks: 0 and 1, 2 and 3
 
 # %% [markdown]
-# Is each of these functions correct? We measure both matrices of each call and compare them. The forward matrix comes from inputs that are 0 except for a
-# single 1, and the backward matrix from gradients of the same form.
+# Is each of these functions correct? We measure both matrices of each call and compare them. The forward matrix is measured with inputs that are 0 except for a
+# single 1, and the backward matrix with gradients of the same form.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -370,8 +369,8 @@ def backward_matrix(call, n, outputs):
     return torch.tensor(columns).T.int()
 
 # %% [markdown]
-# Each rank puts `n` numbers into a call, and a list of numbers comes out. For a `send`, this list holds the delegate. The same is true for a `gather` on all
-# ranks except the root, so 4 numbers at the root and 3 delegates make 7.
+# Each rank passes `n` numbers to a call, and the call returns a list of numbers. For a `send`, this list contains the delegate. The same is true for a `gather`
+# on all ranks except the root, so a `gather` has 7 outputs (4 numbers at the root and 3 delegates).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -414,15 +413,16 @@ for name, (call, n) in calls.items():
 # | alltoall | alltoall | no |
 # | allreduce | allreduce | yes |
 #
-# PyTorch has some of these calls (but not send and recv) in `torch.distributed.nn.functional`, with the backward of this table. (In 2.13, `broadcast` gave the
-# root a gradient of zero in a group in which the root's number differs from its number in the world; 2.15 has corrected this.) Five of its nine calls are
-# deprecated, in favour of `torch.distributed._functional_collectives`. There, all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the same
-# backward. However, its `broadcast` has no backward yet. It gives a warning, and each rank keeps its own gradient, although the root should get the sum.
+# PyTorch has some of these calls (but not send and recv) in `torch.distributed.nn.functional`, with the backward passes of this table. (In 2.13, `broadcast`
+# gave the root a gradient of zero in a group in which the root's rank differs from its rank in the world; 2.15 has corrected this.) Five of the module's nine
+# calls are deprecated, in favour of `torch.distributed._functional_collectives`. There, all-reduce (a sum), all-gather, reduce-scatter and all-to-all have the
+# same backward passes. However, its `broadcast` has no backward pass yet. It gives a warning, and each rank keeps its own gradient, although the root should
+# get the sum.
 #
 # ## A model with calls in it
 #
-# The article that introduces ChainerMN's functions begins with a model that consists of a broadcast, a convolution, a ReLU and a gather. Here, each rank has
-# its own convolution, and the root computes a loss from what it gathers. For comparison, a single process has the image and all four convolutions.
+# The article that introduces ChainerMN's functions begins with a model that consists of a broadcast, a convolution, a ReLU and a gather. In the next cell, each
+# rank has its own convolution, and the root computes a loss from what it gathers. For comparison, a single process has the image and all four convolutions.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -450,11 +450,11 @@ if rank == 0:
 print("gradients of one process, to 1e-12:", right)
 
 # %% [markdown]
-# The image's gradient is the sum of what four ranks sent back, because that is the backward of `bcast`.
+# The image's gradient is the sum of the gradients that four ranks sent back, because the backward pass of `bcast` adds them up.
 #
-# Data parallelism is such a model too, since the weights are broadcast and the losses are averaged. ChainerMN provides it as one line around an optimiser, and
-# so does this package. Its first `update` only copies rank 0's weights to all ranks, and from the second `update` on, it averages gradients. In the next cell,
-# the loss of each rank `r` pulls the weight towards `r`, so the mean of the losses pulls it towards 1.5.
+# A data-parallel model also contains communication, since the weights are broadcast and the losses are averaged. ChainerMN provides data parallelism as one
+# line around an optimiser, and so does this package. The optimiser's first `update` only copies rank 0's weights to all ranks, and from the second `update` on,
+# it averages gradients. In the next cell, the loss of each rank `r` pulls the weight towards `r`, so the mean of the losses pulls it towards 1.5.
 
 # %%
 # %%px
@@ -467,19 +467,20 @@ for step in range(3):
     print(weight.item(), end=" ")
 
 # %% [markdown]
-# The weight is 0 at first. In each step, it then moves half of the remaining way to 1.5, on all ranks.
+# On all ranks, the weight is 0 at first and then moves half of the remaining way to 1.5 in each step.
 #
 # ## Two wrong rows
 #
-# The same article, on the blog of Preferred Networks, also has such a table. Five of its seven rows agree with the rows above. The other two are as follows.
+# The same article, on the blog of Preferred Networks, also has a table of backward passes. Five of its seven rows agree with the rows above. The other two are
+# as follows.
 #
 # | forward | backward |
 # |---|---|
 # | bcast | allgather |
 # | allgather | allgather |
 #
-# A gather puts numbers next to each other and adds none of them. However, `backward` must return *one* gradient for `x`. If you take these rows literally, it
-# can only pick one of the gradients that it has gathered, for example its own.
+# A gather puts numbers next to each other and adds none of them. However, `backward` must return *one* gradient for `x`. If you take these rows literally,
+# `backward` can only pick one of the gathered gradients, for example the rank's own.
 
 # %%
 # %%px
@@ -507,7 +508,7 @@ class AllgatherByTheTable(torch.autograd.Function):
 
 # %% [markdown]
 # **Predict.** Rank `r` holds `x = r + 1`, and each output has the gradient `r + 1`. For the broadcast from rank 1, what are $\langle A x, \bar y \rangle$ and
-# $\langle x, B \bar y \rangle$, first with the right backward method and then with the table's?
+# $\langle x, B \bar y \rangle$, first with the right backward method and then with the article's?
 
 # %%
 predict("11-adjoint",
@@ -544,17 +545,17 @@ settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# After the broadcast, every rank holds 2, and the gradients are 1, 2, 3 and 4. The first product is therefore 2 + 4 + 6 + 8 = 20. The right backward gives rank
-# 1 the sum of the gradients, so the second product is 2 times this sum, which is also 20. The table's backward gives rank 1 only its own gradient, so the
-# product is 2 times 2. In the allgather, rank `r` has all of 1, 2, 3, 4 with the gradient `r + 1`, which makes (1 + 2 + 3 + 4)(1 + 2 + 3 + 4) = 100, whereas
-# without the sum, it is 1 + 4 + 9 + 16 = 30.
+# After the broadcast, every rank holds 2, and the gradients are 1, 2, 3 and 4. The first product is therefore 2 + 4 + 6 + 8 = 20. The right backward pass gives
+# rank 1 the sum of the gradients, so the second product is 2 times this sum, which is also 20. The table's backward pass gives rank 1 only its own gradient, so
+# the second product is 2 times 2. In the allgather, rank `r` holds 1, 2, 3 and 4, each with the gradient `r + 1`, so the first product is (1 + 2 + 3 + 4)(1 + 2
+# + 3 + 4) = 100. Without the sum, however, the second product is 1 + 4 + 9 + 16 = 30.
 #
-# Both rows omit the sum. The text of the same article has it right (the gradients are all-reduced to the master), and ChainerMN's code sums, too.
+# Both rows omit the sum. The text of the same article is right (the gradients are all-reduced to the master), and ChainerMN's code computes the sum, too.
 # </details>
 #
 # ## N times the gradient
 #
-# Since `allgather` gives all ranks the same numbers, all ranks can compute the same loss. In the next cells they do so, and each rank calls `backward()`. A
+# Since `allgather` gives all ranks the same numbers, all ranks can compute the same loss. In the next cells, they do so, and each rank calls `backward()`. A
 # single process with all four weights would get the gradient $2 w$, which is 2, 4, 6 and 8.
 #
 # **Predict.** By what factor is the gradient that each rank gets too large?
@@ -582,18 +583,18 @@ settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 # <details><summary>Why?</summary>
 #
 # The backward pass is the adjoint of what *all* ranks computed together, and they computed four losses. The result is therefore the gradient of the sum of four
-# equal losses, which is four times as large. This is not a bug of `allgather`, and no code inside it should divide. Only *you* know that the four losses are
-# the same loss. Either divide where you compute it, or let only one rank's loss count.
+# equal losses, which is four times as large. This is not a bug in `allgather`, and no code inside it should divide. Only *you* know that the four losses are
+# the same loss. Either divide the loss where you compute it, or let only one rank's loss count.
 # </details>
 #
 # ## Two sends: pseudo_connect
 #
 # A rank that sends twice has two delegates, and one `backward()` must reach both. The function `pseudo_connect(delegate, y)` returns `y` with an additional
-# edge to the delegate. The value stays the same, and the backward pass goes to both. You can use it to join two delegates into one, or a delegate to a loss. It
-# returns a *tuple*, here of one tensor, which has its own `backward()`. If you want to compute with the tensor, unpack it with
-# `y, = pseudo_connect(delegate, y)`.
+# edge to the delegate. The value of `y` stays the same, and the backward pass reaches both `y` and the delegate. In this way, you can join two delegates into
+# one, or a delegate to a loss. The function returns a *tuple*, here of one tensor, and this tuple has its own `backward()`. If you want to compute with the
+# tensor, unpack it with `y, = pseudo_connect(delegate, y)`.
 #
-# (The article has this recipe for two sends, but it hangs in ChainerMN 7.8.1.)
+# (The article's recipe for two sends hangs in ChainerMN 7.8.1.)
 #
 # In the next cell, rank 0 of each pair sends $2w$ and $w^2$, and rank 1 multiplies them. The result is $y = 2 w^3$, so its gradient is
 # $6 w^2 = 54$ for $w = 3$.
@@ -630,9 +631,9 @@ except comm.CommunicationError as error:
         print(*str(error).split(". "), sep=".\n")
 
 # %% [markdown]
-# If a variable still holds the delegate, its rank cannot know that the delegate will not be used. A small gradient then arrives and waits there. As soon as the
-# variable is released, for example in the next steps of a loop, the error is raised on *that* rank. After a single step, however, no rank raises an error, and
-# `w` has no gradient.
+# If a variable still holds the delegate, its rank cannot know that the delegate will not be used. A small gradient then arrives at this rank and is never
+# fetched. As soon as the variable is released, for example in the next step of a loop, the error is raised on *that* rank. After a single step, however, no
+# rank raises an error, and `w` has no gradient.
 #
 # If a rank does wait in vain, the communicator's timeout ends the call (here after 8 seconds). The rank then gets an error that names the other rank, the call
 # and the tag, and reports where the other rank is. Nothing has to be healed, because the communicator can be used again. The cluster's watch, which you saw
@@ -640,20 +641,20 @@ except comm.CommunicationError as error:
 #
 # ## The same over MPI
 #
-# Nothing in a program determines how its messages travel. The script [scripts/11_mpi.py](scripts/11_mpi.py) contains *There and back* and both sides of the
-# table's rows. When `mpirun` starts it, `create_communicator()` finds MPI, which was the only way that ChainerMN had.
+# Nothing in a program determines how its messages travel. The script [scripts/11_mpi.py](scripts/11_mpi.py) contains *There and back* and both products for the
+# article's two rows. When `mpirun` starts it, `create_communicator()` finds MPI, which was ChainerMN's only option.
 
 # %%
 run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
 
 # %% [markdown]
-# The numbers are the same, namely 70, 42 and 30, then 20 and 20, and 100 and 100.
+# The numbers are the same as above, namely the gradients 70, 42 and 30, and the products 20, 20, 100 and 100.
 #
 # ## Tokens to experts, and back
 #
-# A **mixture of experts** has many small networks, and sends each token (a row of numbers) to one or a few of them, which a router chooses. Here, a token goes
-# to one expert. With an expert on each rank, this takes two calls to `alltoall`, one that carries the tokens to their experts and one that carries the results
-# back. The number of tokens for each expert changes in every step. The backward pass makes the same two trips in reverse.
+# A **mixture of experts** has many small networks (the experts), and a router sends each token (a row of numbers) to one or a few of them. Here, each token
+# goes to one expert. With an expert on each rank, this takes two calls to `alltoall`, one that carries the tokens to their experts and one that carries the
+# results back. The number of tokens for each expert changes in every step. The backward pass makes the same two trips in reverse.
 
 # %%
 # %%px
@@ -695,7 +696,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
       f"expert, tokens, gates:", *same)
 
 # %% [markdown]
-# Since all numbers are whole, the gradients are equal to the last bit. No router is trained here.
+# Since all numbers are whole, the gradients are identical down to the last bit. No router is trained here.
 #
 # <details><summary>What does a real router need?</summary>
 #
@@ -706,18 +707,18 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 #
 # If each token goes to $k$ experts, $T$ tokens of $h$ numbers each put $4 T k h$ numbers into all-to-alls, because each copy of a token travels there and back,
 # and so does its gradient. Of these, only the numbers that stay on their rank are not sent. On many ranks these calls can be the bottleneck, and unit 14 names
-# a schedule that hides them.
+# a schedule that hides this communication.
 # </details>
 #
 # ## Summary
 #
-# * A call is a matrix over the data of all ranks, and its backward is the transpose, so what was copied is summed. Thus, the backward of `bcast` sums at the
-#   root, and the backward of `allgather` sums each piece at its owner.
+# * A call is a matrix over the data of all ranks, and its backward pass is the transpose, so it sums what the forward pass copied. Thus, backward through
+#   `bcast` sums at the root, and backward through `allgather` sums each piece at its owner.
 # * `send` returns a delegate, a zero that represents what was sent. `recv` takes a delegate, so that the backward pass can go on to that `send`.
 # * A graph that is not connected can deadlock in the backward pass, because one rank sends a gradient that the other rank never receives. Delegate variables
-#   and `pseudo_connect` connect it.
-# * N equal losses give N times the gradient. Divide where you know that they are the same loss.
-# * A mixture of experts takes two calls to `alltoall`, there and back, and the same two calls bring the gradients.
+#   and `pseudo_connect` connect the graph.
+# * N equal losses give N times the gradient. Divide where you know that these losses are the same.
+# * A mixture of experts takes two calls to `alltoall`, one in each direction, and the same two carry the gradients back.
 # * The functions give the same numbers over gloo and over MPI. (They are written for NCCL, too, but were not run there.) Plain messages do not carry over to
 #   NCCL, because it has no tags.
 #

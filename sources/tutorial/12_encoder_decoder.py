@@ -1,23 +1,23 @@
 # %% [markdown] unit={"minutes": 50, "ranks": 4, "framework": "torch", "title": "Encoder and decoder across ranks"}
 # # 12 Encoder and decoder across ranks
 #
-# A model that is too large for one device can be cut in two. In this unit, the cut goes between an encoder and a decoder. At the end, you can
+# A model that is too large for one device can be cut in two. In this unit, the cut is between an encoder and a decoder. At the end, you can
 #
-# * explain what must cross the cut in a step, in each direction, and compute its size in bytes, with and without attention.
+# * explain what must cross the cut in each direction during a step, and compute its size in bytes with and without attention.
 # * write both halves of a training step with `send`, `recv` and `pseudo_connect`, and with two ready-made links.
-# * show that the split model trains as a single process does, step by step.
-# * explain which rank waits for which, and why the cut saves memory, for weights and for activations, but no time.
-# * run several such pairs side by side, on shares of different sizes, with the gradients of the whole batch.
+# * show, step by step, that the split model trains as a single process does.
+# * explain which rank waits for which, and why the cut saves memory (for weights and for activations) but no time.
+# * run several encoder-decoder pairs side by side, on shares of different sizes, and obtain the gradients of the whole batch.
 #
 # **Before:** you can train an LSTM in PyTorch, and you know what a delegate variable is (unit 11). **Minutes:** 50 · **Ranks:** 4, on 2 nodes.
 
 # %% [markdown]
 # ## Four ranks, two pairs
 #
-# This kernel starts the ranks, and cells that begin with `%%px` run on all of them or, with `--ranks 0,1`, on ranks 0 and 1 only.
+# This kernel starts four ranks, and cells that begin with `%%px` run on all of them or, with `--ranks 0,1`, on ranks 0 and 1 only.
 #
-# The method `split` makes smaller communicators, and ranks with the same colour form one of them. Here, ranks 0 and 1 are a pair, and so are ranks 2 and 3. In
-# each pair, rank 0 will have the encoder and rank 1 the decoder. At first, only the first pair works.
+# The method `split` creates smaller communicators, each of which contains the ranks with the same colour. Here, ranks 0 and 1 are a pair, and so are ranks 2
+# and 3. In each pair, rank 0 will have the encoder and rank 1 the decoder. At first, we use only the first pair.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -41,8 +41,8 @@ device, END = world.device, 10
 # %% [markdown]
 # ## The task: write it backwards
 #
-# The *source* is a string of 2 to 5 digits. The *target* is the same string backwards, followed by a token that means *end*. A batch is a list of such strings,
-# and since they differ in length, it is *ragged*.
+# The *source* is a string of 2 to 5 digits. The *target* is the same string backwards, followed by a token that means *end*. A batch is a list of such strings.
+# Since the strings differ in length, the batch is *ragged*.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -59,9 +59,9 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
     print(source.tolist(), "->", target.tolist())
 
 # %% [markdown]
-# The encoder reads the source and passes on only what its LSTM remembers at the end. These are two tensors, `h` and `cell`, which have the same size for a
-# short string and for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks them as `c, h`.) Since
-# `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond the end.
+# The encoder reads the source and passes on only the final state of its LSTM. This state consists of two tensors, `h` and `cell`, which have the same size for
+# a short string as for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks the state as `c, h`.)
+# Since `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond this end.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -77,9 +77,9 @@ class Encoder(nn.Module):
         return h, cell
 
 # %% [markdown]
-# The decoder starts from that state and predicts the target, where each token is predicted from the *true* tokens before it (*teacher forcing*). The function
-# `shifted` shifts the target by one position, and `END` marks the start, too. The decoder's loss is the sum of the cross-entropies of all tokens of all
-# targets, divided by their number or by a `divisor` that we need later.
+# The decoder starts from the encoder's final state and predicts each token of the target from the *true* tokens before it (*teacher forcing*). The function
+# `shifted` shifts the target by one position and uses `END` to mark the start, too. The decoder's loss is the sum of the cross-entropies of all tokens of all
+# targets, divided by the number of tokens or by a `divisor` that we need later.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
 # %% [markdown]
 # ## In one process
 #
-# One training loop serves everything that follows. It gets a module, and a function that performs the forward and backward passes and returns the loss. Both
+# All experiments below use the same training loop, which takes a module and a function that performs the forward and backward passes and returns the loss. Both
 # ranks of the pair first train the whole model by themselves, so that we have a reference.
 
 # %% tags=["setup"]
@@ -140,11 +140,12 @@ if pair.rank == 1:
 # %% [markdown]
 # ## In two, by hand
 #
-# Now rank 0 has the encoder and rank 1 has the decoder. In the forward pass, the state must cross, and an LSTM's state consists of two tensors. We send each of
-# them as a message with its own tag. (Further down, a tuple in one message will do this, too.) In the backward pass, their two gradients come back.
+# Now rank 0 has the encoder and rank 1 has the decoder. In the forward pass, the LSTM's state must cross to rank 1. It consists of two tensors, and we send
+# each of them as a message with its own tag. (Further down, we send both tensors as a tuple in one message.) In the backward pass, the gradients of the two
+# tensors come back.
 #
-# The encoder has no loss on which it could call `backward()`. Instead, it has what `send` returns, a *delegate*, which is a zero whose backward waits for the
-# gradient. Since there are two delegates, `pseudo_connect` joins them into one, so that one `backward()` reaches both.
+# The encoder has no loss on which it could call `backward()`. Instead, it has the *delegate* that `send` returns, which is a zero whose backward pass waits for
+# the gradient. Since there are two delegates, `pseudo_connect` joins them into one, so that one `backward()` reaches both.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -220,17 +221,17 @@ settle("12-detach", changed)
 # <details><summary>Why?</summary>
 #
 # The forward pass is the same, so the first loss is the same, too. In the backward pass, however, the part of the gradient that comes through the cell is
-# missing. No rank raises an error, because a detached tensor is a legal thing to send. The model still learns, but worse. For this reason, compare *gradients*
-# with a single process once, and not only the first loss.
+# missing. No rank raises an error, because it is legal to send a detached tensor. The model still learns, but less well. For this reason, a one-time comparison
+# with a single process must include the *gradients* and not only the first loss.
 #
-# If you send `cell` itself and forget its delegate, the library does raise an error, in the next step, because a gradient came back and was never taken.
+# If you send `cell` itself and forget its delegate, the library does raise an error in the next step, because a gradient came back and was never fetched.
 # </details>
 #
 # ## In two, with links
 #
-# The function `create_multi_node_n_step_rnn` wraps an RNN. With `rank_out=1`, its final state goes to rank 1, and with `rank_in=0`, its initial state comes
-# from rank 0. The wrapped RNN takes a list of sequences of different lengths. It returns the states, the outputs and the delegate that represents everything it
-# has sent.
+# The function `create_multi_node_n_step_rnn` wraps an RNN. With `rank_out=1`, the RNN's final state is sent to rank 1, and with `rank_in=0`, its initial state
+# is received from rank 0. The wrapped RNN takes a list of sequences of different lengths. It returns the states, the outputs and the delegate that represents
+# everything it has sent.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -257,9 +258,9 @@ class SplitDecoder(nn.Module):
         return cross_entropy(self.head(torch.cat(outputs)), torch.cat(targets))
 
 # %% [markdown]
-# Here, the loss adds the same numbers in a different order, because it goes string by string instead of taking all first tokens, then all second tokens, and so
-# on. Both ranks now do the same thing, since each calls the module and then `backward()` on what the module returns. On rank 0, this is a delegate, whose value
-# is 0.
+# With the links, the loss adds the same numbers in a different order, namely string by string instead of all first tokens, then all second tokens, and so on.
+# Both ranks now do the same thing, since each calls the module and then `backward()` on what the module returns. On rank 0, the module returns a delegate,
+# whose value is 0.
 
 # %%
 # %%px --ranks 0,1
@@ -309,9 +310,9 @@ curves["chain list"] = train(chain, step_of_chain)
 # ## The picture: one curve
 #
 # Four training runs should give the same loss curve, but how closely must the losses agree? In float64, a loss of 2 is rounded by about 2e-16. Each step rounds
-# thousands of numbers, and training carries the differences forward. Here they stay near 1e-15, as the second cell below prints. The tolerance is 1e-6, which
-# is far above all rounding, so a difference of that size would mean that the program has a bug. In float32, the rounding errors themselves reach 5e-7 in this
-# very training run. They could then hardly be distinguished from a bug, so the ranks compute in float64 here.
+# thousands of numbers, and training carries the differences forward. Here, these differences stay near 1e-15, as the second cell below shows. The tolerance is
+# 1e-6, which is far above all rounding errors, so a difference of that size would mean that the program has a bug. In float32, the rounding errors themselves
+# reach 5e-7 in this very training run. These errors could hardly be distinguished from a bug, so the ranks compute in float64 here.
 
 # %%
 from manyhands.plots.curves import coinciding, gap
@@ -329,8 +330,8 @@ coinciding(("one process", serial), curves, tolerance=1e-6,
            title="loss of one process and of three splits")
 
 # %% [markdown]
-# By hand and as a chain, the two ranks perform exactly the same operations as a single process, and messages do not change a single bit. The difference is
-# therefore exactly 0, unless the machine itself adds in a different order from run to run.
+# Both in the split by hand and in the chain, the two ranks perform exactly the same operations as a single process, and messages do not change a single bit.
+# The difference is therefore exactly 0, unless the machine itself adds in a different order from run to run.
 #
 # ## What crosses
 #
@@ -350,14 +351,15 @@ if world.rank == 0:
     print(account.log())
 
 # %% [markdown]
-# `h` and `cell` are each 64 strings x 64 numbers x 8 bytes = 32768 bytes, for short strings as well as for long ones. Messages of one round need not wait for
-# each other. There are two rounds, because the state must arrive before the decoder can start, and its gradient must arrive before the encoder can finish. In
-# the log, `send.backward` is the gradient for which rank 0's `send` waits in its backward. Rank 1's `recv` sends it in its own backward.
+# `h` and `cell` each take 64 strings x 64 numbers x 8 bytes = 32768 bytes, for short strings as well as for long ones. Messages of one round need not wait for
+# each other. There are two rounds, because the state must arrive before the decoder can start, and the state's gradient must arrive before the encoder can
+# finish. In the log, `send.backward` is the gradient for which rank 0's `send` waits in its backward pass. Rank 1's `recv` sends this gradient in its own
+# backward pass.
 
 # %% [markdown]
-# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must go in the same order
-# > on both sides, and the receiver must know their shapes. `manyhands.functions` first sends a header over gloo, with tag and shape. If you use several groups,
-# > like `pair` and `copies` below, use them in the same order on all ranks. A clock shows only the launch of the kernels, unless you call
+# > **On GPUs.** Plain `torch.distributed` has no tags on NCCL. The i-th send to a rank meets its i-th receive, so `h` and `cell` must have the same order on both
+# > sides, and the receiver must know their shapes. `manyhands.functions` first sends a header with the tag and the shape over gloo. If you use several groups,
+# > like `pair` and `copies` below, use them in the same order on all ranks. A clock measures only the launch of the kernels, unless you call
 # > `torch.cuda.synchronize()` before you read it.
 
 # %% [markdown]
@@ -366,7 +368,8 @@ if world.rank == 0:
 # A state of fixed size is a property of *this* model. For each token of its answer, a decoder with *attention* (Bahdanau et al. 2015) looks at the encoder's
 # output for **every** token of the source. All outputs must then cross the cut, and a gradient for each of them comes back.
 #
-# **Predict.** Take 64 strings of 5, of 50 and of 500 digits. How many bytes does each rank send, without attention and with it?
+# **Predict.** Consider three batches of 64 strings, with 5, 50 and 500 digits per string, respectively. How many bytes does each rank send, without and with
+# attention?
 
 # %%
 predict("12-state",
@@ -415,16 +418,16 @@ settle("12-attention", lambda: growth(True))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# For the batch, one output is 64 x 64 x 8 = 32768 bytes, which is as much as `h`. The state is two such tensors, and attention adds one for each digit, in the
-# forward and in the backward pass. The outputs cross once, however many layers of the decoder look at them, and their gradients are added up before they
-# come back. In a transformer there is no state, so the outputs are all that crosses.
+# For the batch, one output takes 64 x 64 x 8 = 32768 bytes, as many as `h`. The state consists of two tensors of this size, and attention adds another for each
+# digit, in both the forward and the backward pass. The outputs cross once, however many layers of the decoder look at them, and the gradients of an output are
+# added up before the sum comes back. In a transformer, there is no state, so the outputs are all that crosses.
 # </details>
 #
 # ## Images: a feature map crosses
 #
-# ChainerMN's documentation recommends this cut for CNNs as well, because the whole model can be too large for one GPU even if each half fits. Our two CNNs are
-# small, and they remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and the decoder doubles them
-# twice. With `skip`, the encoder's *outer* map goes to the decoder, too, as in a U-Net (Ronneberger et al. 2015).
+# ChainerMN's documentation recommends the cut between encoder and decoder for CNNs as well, because the whole model can be too large for one GPU even if each
+# half fits. Our two CNNs are small and remove noise from the track's digits, which have 8 x 8 pixels. The encoder halves the width and the height twice, and
+# the decoder doubles them twice. With `skip`, the encoder's *outer* map goes to the decoder, too, as in a U-Net (Ronneberger et al. 2015).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -491,7 +494,8 @@ for skip in (False, True):
 
 # %% [markdown]
 # With both cuts, the model trains as it does in a single process. With the outer map, the loss ends at 0.0300 instead of 0.0555. The decoder then gets a map of
-# higher resolution, but since it also has more weights, the comparison does not show how much is due to each. How many bytes does the outer map cost?
+# higher resolution, but since it also has more weights, the comparison does not show how much of the gain is due to the resolution. How many bytes does the
+# outer map cost?
 
 # %%
 # %%px --ranks 0,1
@@ -508,10 +512,11 @@ for side in (8, 16, 32):
 # %% [markdown]
 # The LSTM's state had the same size for all lengths of the strings. A map, in contrast, grows with the area of the image, while the number of weights remains
 # the same. With skip connections, the maps of all levels cross. The outermost map is the largest, and here it accounts for two thirds of the bytes. For this
-# reason, count what crosses before you choose the place of the cut.
+# reason, count the bytes that cross before you choose the place of the cut.
 #
-# Models that read and generate both images and text are cut at the same places. DistTrain separates the image encoder, the language model and the image
-# generator. Because these parts are unequal, it gives each of them a different number of ranks and a different way to split it further (Zhang et al. 2024).
+# Models that read and generate both images and text are cut at the same places. For example, DistTrain (Zhang et al. 2024) separates the image encoder, the
+# language model and the image generator. Because these parts are unequal, it gives each part a different number of ranks and splits each part further in a
+# different way.
 #
 # ## Who waits for whom
 #
@@ -538,8 +543,8 @@ if pair.rank == 0:
     print(f"one step in two: {two_ms:.1f} ms")
 
 # %% [markdown]
-# Where does the time go? The ledger knows when each message was sent and when it arrived, and both ranks read the same clock because they are on one node.
-# Between these moments, a rank either works or waits. Of nine steps, we keep the one with the median length.
+# Where does the time go? The ledger records when each message was sent and when it arrived, and both ranks read the same clock because they are on one node.
+# Between these moments, a rank either computes or waits. Of nine steps, we keep the step with the median duration.
 
 # %%
 # %%px --ranks 0,1
@@ -588,12 +593,12 @@ timeline(tracks, words={"compute": "works", "network": "waits for", "time": "tim
 # %% [markdown]
 # <details><summary>Why is it not faster?</summary>
 #
-# While the decoder computes its forward and backward passes, the encoder's rank waits. Before and after, it is the other way round. At every moment, one of the
-# two has nothing to do, and the messages take additional time. In the picture, this is the gap between the decoder's work and the encoder's backward. (A
-# message of more than 8 KB counts as sent when the other rank has received it, so the second gradient leaves after the first has arrived.) For such a small
-# model, these gaps are a large part of the step. (If a step is faster in two processes, this is noise, or the smaller half fits better into a cache.) The cut
-# saves memory, but no time. Unit 14 splits the batch into micro-batches, so that the encoder works on the next one while the decoder works on this one. This is
-# called a *pipeline*.
+# While the decoder computes its forward and backward passes, the encoder's rank waits. Before and after that, the decoder's rank waits. At every moment, one of
+# the two ranks has nothing to do, and the messages take additional time. In the picture, this time is the gap between the decoder's work and the encoder's
+# backward pass. (A message of more than 8 KB counts as sent when the other rank has received it, so the second gradient leaves only after the first has
+# arrived.) For such a small model, these gaps are a large part of the step. (If a step is faster in two processes, this is noise, or the smaller half fits
+# better into a cache.) The cut saves memory, but no time. Unit 14 splits the batch into micro-batches, so that the encoder can work on the next micro-batch
+# while the decoder works on the current one. This is called a *pipeline*.
 # </details>
 #
 # ## What it saves
@@ -610,9 +615,9 @@ def held(module):
 print(f"{type(by_hand).__name__}: {held(by_hand)}; in one process {held(alone)}")
 
 # %% [markdown]
-# Each rank also keeps only the **activations** of its own half, which the forward pass leaves for the backward pass. They grow with the batch and with the
-# length of the strings, and often they are the larger part. In large networks, recomputation (unit 14) can make them smaller than the 16 bytes per weight that
-# Adam takes in mixed precision (unit 16). The next cell asks autograd what it keeps.
+# Each rank also keeps only the **activations** of its own half, which the forward pass stores for the backward pass. Activations grow with the batch and with
+# the length of the strings, and they often take the larger part of the memory. In large networks, recomputation (unit 14) can make them smaller than the 16
+# bytes per weight that training with Adam takes in mixed precision (unit 16). The next cell asks autograd what it keeps.
 
 # %% tags=["measured"]
 # %%px --ranks 0,1
@@ -636,8 +641,8 @@ for size in (64, 256):
           f"{kept_mb(lambda: halves[1](halves[0](some), answers_to_some)):.1f} MB")
 
 # %% [markdown]
-# The same cut also runs over **MPI**. In [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` takes MPI because `mpirun` has started the
-# script, whereas under `torchrun` it takes gloo or NCCL, and nothing else changes.
+# The same cut also runs over **MPI**. In [scripts/12_halves.py](scripts/12_halves.py), `comm.create_communicator()` uses MPI because `mpirun` has started the
+# script, whereas under `torchrun` it uses gloo or NCCL. Nothing else changes.
 
 # %%
 run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -645,8 +650,8 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
 #
-# The other two ranks are a second pair, and each pair takes a share of the batch, of 40 or 24 strings. Every rank now has two communicators. The state travels
-# through `pair`, while `copies` contains the ranks that hold the same module and must keep it equal.
+# The other two ranks form a second pair. Of the batch, the first pair takes 40 strings and the second pair takes 24. Every rank now has two communicators. The
+# state travels through `pair`, while `copies` contains the ranks that hold the same module and must keep its copies equal.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -655,11 +660,11 @@ copies = world.split(color=pair.rank)
 share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
 
 # %% [markdown]
-# Each step uses `pair_step` from above, which passes `divisor` on to the decoder. Then `multi_node_mean_grad` takes the mean of the copies' gradients, as in
+# Each step uses `pair_step` from above, which passes `divisor` on to the decoder. Then `multi_node_mean_grad` computes the mean of the copies' gradients, as in
 # data parallelism.
 #
 # **Predict.** Each decoder divides its loss by its own number of tokens, and the gradients are averaged over the copies. Is the result the gradient that a
-# single process computes from the whole batch? Consider first shares of equally many strings, 32 and 32, and then shares of 40 and 24.
+# single process computes from the whole batch? First consider two shares of 32 strings each, and then shares of 40 and 24 strings.
 
 # %%
 predict("12-tokens", "Which shares give the gradient of a single process, to 1e-6?",
@@ -699,12 +704,12 @@ settle("12-tokens", right)
 #
 # $$ L = \frac{S_0 + S_1}{n_0 + n_1}, \qquad \text{not} \qquad \frac{1}{2} \left( \frac{S_0}{n_0} + \frac{S_1}{n_1} \right) $$
 #
-# where $S_i$ is the sum over the tokens of pair $i$, and $n_i$ is their number. Since the gradients are averaged over two copies, each decoder must divide by
-# $(n_0 + n_1) / 2$.
+# where $S_i$ is the sum over the tokens of pair $i$, and $n_i$ is the number of these tokens. Since the gradients are averaged over two copies, each decoder
+# must divide by $(n_0 + n_1) / 2$.
 # </details>
 #
 # Therefore, the decoders first sum their numbers of tokens, which takes one small message. The encoders need not know the sum, because the gradient that they
-# receive already contains the right number.
+# receive has already been divided by the right number.
 
 # %%
 # %%px
@@ -718,8 +723,8 @@ far = far_from_one_process(share, common_divisor(targets[share]))
 print(f"the gradients of one process, to 1e-6: {far < 1e-6}")
 
 # %% [markdown]
-# PyTorch's DistributedDataParallel can do the averaging if you give it the process group of the copies. It starts its all-reduce when gradients are ready, and
-# on the encoder's rank this is when the delegate's backward has brought them. Now all four ranks train.
+# PyTorch's DistributedDataParallel can do the averaging if you give it the process group of the copies. DDP starts its all-reduce when gradients are ready,
+# which on the encoder's rank is only after the delegate's backward pass has received the state's gradients. Now all four ranks train.
 
 # %%
 # %%px
@@ -738,23 +743,23 @@ if pair.rank == 1:
 del ddp  # before its process group ends
 
 # %% [markdown]
-# The mean of both decoders' numbers is the loss that a single process had at step 100, in the section *In one process*.
+# The mean of the two decoders' losses is the loss that a single process had at step 100, in the section *In one process*.
 #
 # <details><summary>Which two ranks should share a node?</summary>
 #
-# Count what crosses between the nodes in a step. Here, each pair is inside a node, so this is the all-reduce of all gradients. In float64, it takes about 21
-# 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If the pairs went across the nodes, it would be the states of 64 strings,
-# which are 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these messages, while the all-reduce of a larger
-# model, in several buckets, runs during backward (unit 06). Here, all gradients fit into one bucket, which is sent when the last of them is ready. The best
-# choice therefore depends on the size of the batch, on the model and on the network. To try it, add a cell here with
-# `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time `hybrid_step`. You can see a difference if there is a network between the
-# nodes, for example with `Cluster(..., profile="emulated")` or on two machines.
+# Count what crosses between the nodes in a step. Here, each pair is inside a node, so only the all-reduce of the gradients crosses. In float64, it takes about
+# 21 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If each pair were spread over both nodes, the states of 64 strings and
+# their gradients would cross instead, which take 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these
+# messages, whereas the all-reduce of a larger model runs in several buckets during the backward pass (unit 06). In our model, all gradients fit into one
+# bucket, which is sent when the last of them is ready. The best choice therefore depends on the size of the batch, on the model and on the network. To try it,
+# add a cell here with `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time `hybrid_step`. You can see a difference if there is a
+# network between the nodes, for example with `Cluster(..., profile="emulated")` or on two machines.
 # </details>
 #
 # ## Answers
 #
-# When you use the model, the decoder has no target. Instead, it feeds back its own last guess, which is the likeliest token each time (*greedy*). Since no
-# gradient is wanted, we use `torch.no_grad()`, and `send` then does nothing but send.
+# When you use the model, the decoder has no target. Instead, its next input is its own last guess, for which it always chooses the most likely token (*greedy*
+# decoding). Since no gradient is needed, we use `torch.no_grad()`, and `send` then does nothing but send.
 
 # %%
 # %%px
@@ -785,16 +790,16 @@ print(f"{sum(right) / len(right):.0%} of 500 strings are right")
 #
 # ## Summary
 #
-# * The state, `h` and `cell`, crosses the cut, and its gradient comes back. For this LSTM, the bytes do not depend on the length of the strings. With
-#   attention, all outputs cross as well, but parameters never do.
+# * The state, `h` and `cell`, crosses the cut, and its gradient comes back. For this LSTM, the number of bytes does not depend on the length of the strings.
+#   With attention, all outputs cross as well. Parameters never cross.
 # * The encoder's half is a forward pass and `send`, then `backward()` on a tensor that connects all delegates. The decoder's half is `recv`, the loss and
-#   `backward()`. Each rank has an optimiser, and both must step.
-# * The split model agrees with a single process at every step, to 1e-6, in a dtype whose rounding errors are far smaller. Compare gradients, too, because a
-#   detached tensor does not change the first loss.
-# * One of the two ranks always waits. The cut saves memory, for parameters and for activations, but it takes a pipeline to save time (unit 14).
-# * If the shares have different sizes, all decoders divide by the same number, which is the number of tokens of the whole batch over the number of pairs.
+#   `backward()`. Each rank has an optimiser, and both optimisers must step.
+# * At every step, the split model agrees with a single process to within 1e-6, in a dtype whose rounding errors are far smaller. Compare gradients, too,
+#   because a detached tensor does not change the first loss.
+# * One of the two ranks always waits. The cut saves memory for parameters and activations, but to save time you need a pipeline (unit 14).
+# * If the shares have different sizes, all decoders divide by the same number, namely the number of tokens in the whole batch divided by the number of pairs.
 #
-# **Now the lab:** write the split by hand, and the hybrid. Then unit 13 cuts *inside* a layer.
+# **Now the lab:** write the split by hand, and then the hybrid of model and data parallelism. After that, unit 13 cuts *inside* a layer.
 #
 # **References.** I. Sutskever, O. Vinyals, Q. V. Le 2014, *Sequence to Sequence Learning with Neural Networks*,
 # [arXiv 1409.3215](https://arxiv.org/abs/1409.3215). D. Bahdanau, K. Cho, Y. Bengio 2015, *Neural Machine Translation by Jointly Learning to Align and

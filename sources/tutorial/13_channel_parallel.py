@@ -3,11 +3,11 @@
 #
 # In this notebook, one convolution is spread over four ranks, each of which holds a part of the weight. At the end, you can
 #
-# * split a convolution by output channel and by input channel, and explain what must travel in each case, forward and backward.
-# * explain why gradients come out four times too large when four ranks compute the same loss, and repair this in two ways.
-# * distinguish a dense layer from a grouped one that looks like it, by feeding one channel at a time.
+# * split a convolution by output channel and by input channel, and explain what must travel forward and backward in each case.
+# * explain why gradients are four times too large when four ranks compute the same loss, and repair this in two ways.
+# * distinguish a dense layer from a similar grouped layer, by feeding them one channel at a time.
 # * predict how many bytes a layer moves, above which image size data parallelism moves fewer, and for which of these bytes a rank waits.
-# * split the image itself into strips, with a halo exchange, forward and backward.
+# * split the image itself into strips, and exchange halos in both passes.
 # * combine two layers so that they need only one communication in the forward pass, and train channel-parallel layers to the same result as a single process.
 #
 # **Before:** you know what units 04 (collectives) and 11 (differentiable communication) teach. **Minutes:** 50 · **Ranks:** 4.
@@ -15,7 +15,7 @@
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again if the cluster
+# This kernel starts four ranks, and cells that begin with `%%px` run on all of them. The option `--setup` marks the cells that are run again if the cluster
 # must be healed.
 
 # %% tags=["setup"]
@@ -38,7 +38,7 @@ rank, size, device = c.rank, c.size, c.device
 
 # %% [markdown]
 # The layer has 6 input channels and 10 output channels, and four ranks can share neither of them evenly. All numbers are small integers, so that "equal" means
-# equal to the last bit. In this notebook, every rank also has the whole layer for comparison.
+# identical down to the last bit. In this notebook, every rank also has the whole layer for comparison.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -73,8 +73,8 @@ print("blocks of columns:", [i.stop - i.start for i in columns], "added, equal: 
 # %% [markdown]
 # ## By output channel: every rank needs the whole input
 #
-# Each rank has a block of rows, which is 2 or 3 of the 10 outputs with 6 x 3 x 3 weights each. An all-gather gives all outputs to every rank, and the parts may
-# have different numbers of channels.
+# Each rank has a block of rows, which is 2 or 3 of the 10 outputs with 6 x 3 x 3 weights each. An all-gather, whose parts may have different numbers of
+# channels, gives all outputs to every rank.
 
 # %%
 # %%px
@@ -87,8 +87,8 @@ print(f"channels {mine.start} to {mine.stop - 1}, {weight[mine].numel()} of "
 # %% [markdown]
 # ## The same loss on four ranks
 #
-# Now we look at the gradients. A single process with the whole layer computes the right ones. Instead of a loss we use `slope`, which is the gradient of the
-# loss with respect to y.
+# Now we look at the gradients. A single process with the whole layer computes the right ones. Instead of a loss, we use its gradient with respect to y, called
+# `slope`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -135,14 +135,14 @@ settle("13-x", lambda: cluster.pull("told(x_here.grad, right_x)")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# *The weight.* The backward pass of `functions` sees the four programs as one program. Its objective is the sum of everything that the ranks call `backward`
-# on, which is four times the same loss. As a result, the backward pass of the all-gather adds up four equal gradients.
+# *The weight.* The backward pass of `functions` sees the four programs as one program. The objective of this program is the sum of everything on which the
+# ranks call `backward`, which is four times the same loss. As a result, the backward pass of the all-gather adds up four equal gradients.
 #
-# *x.* Each rank has a copy of x but used it only for its own output channels. For this reason, each rank has only a part of the gradient. The part is four
+# *x.* Each rank has a copy of x but has used it only for its own output channels. For this reason, each rank has only a part of the gradient. This part is four
 # times too large as well, and no rank has added the parts up.
 # </details>
 #
-# **The first remedy is to divide.** Since the loss was counted four times, divide by four, and add up the parts of x's gradient.
+# **The first remedy is to divide.** Since the loss was counted four times, divide the gradients by four, and add up the parts of x's gradient.
 
 # %%
 # %%px
@@ -152,8 +152,8 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # %% [markdown]
 # The result is right but wasteful. Since all ranks have the same loss, the all-gather's backward pass moved gradients that every rank already had.
 #
-# **The second remedy is to define what backward does.** Shoeybi et al. 2019 put two operators around a pair of layers, *f* before the first layer and *g* after
-# the second. The forward pass of the one is the backward pass of the other. With a join of the same kind, nothing travels that a rank already has:
+# **The second remedy is to define what backward does.** Shoeybi et al. (2019) put two operators around a pair of layers, *f* before the first layer and *g*
+# after the second. The forward pass of the one is the backward pass of the other. With a join of the same kind, no rank receives data that it already has:
 #
 # | operator | forward | backward | place |
 # |---|---|---|---|
@@ -161,7 +161,7 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # | join | the channels of all ranks | the rank's own channels | after the out split |
 # | sum (*g*) | **sum** of all ranks' tensors | the gradient as it is | after the in split |
 #
-# You write all three in the lab, and one appears below. The package's `links.ParallelConv2d` contains all of them. How many bytes do they save?
+# You write all three operators in the lab, and one appears below. The package's `links.ParallelConv2d` contains all three. How many bytes do they save?
 
 # %%
 # %%px
@@ -198,7 +198,7 @@ if rank == 0:
 #
 # Each rank has a block of columns and needs only the corresponding channels of x. Every rank's output has all channels and is one summand of the result.
 #
-# **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up the outputs. By how many times the bias is the
+# **Predict.** Each rank convolves with its block of the weight *and with the bias*, and an all-reduce adds up the outputs. By which multiple of the bias is the
 # result too large?
 
 # %%
@@ -218,12 +218,12 @@ settle("13-bias", lambda: cluster.pull("off.mean().item()")[0])
 # %% [markdown]
 # <details><summary>Why three?</summary>
 #
-# The bias went into four parts, so the sum contains it four times instead of once. With the mean instead of the sum, the bias would be right and everything
+# The bias was added to four parts, so the sum contains it four times instead of once. With the mean instead of the sum, the bias would be right and everything
 # else would be wrong. Therefore, add the bias once, after the sum.
 # </details>
 #
-# If the sum is the operator *g*, all gradients are right immediately. Nothing travels in backward, because the gradient of a sum is the same for all its
-# summands and every rank already has it.
+# If the sum is the operator *g*, all gradients are right immediately. Nothing travels in the backward pass, because the gradient of a sum is the same for all
+# its summands and every rank already has it.
 
 # %%
 # %%px
@@ -248,8 +248,8 @@ print(f"y equal: {torch.equal(y, whole)}; weight, x and bias:", ", ".join(told_t
 #
 # The function `published` below is `ParallelConvolution2D` from ChainerMN's examples, translated to PyTorch. (We repaired it, because the original raises an
 # error on ChainerMN 7.8.1.) Each rank takes every fourth input channel and applies its own small convolution, and then the outputs are gathered. The output has
-# the right shape, nothing raises an error, and each rank has few weights. Read the function and count: how many weights do the four ranks have together, for 8
-# input channels, 8 output channels and 3 x 3 filters?
+# the right shape, nothing raises an error, and each rank has few weights. Read the function. How many weights do the four ranks have together, for 8 input
+# channels, 8 output channels and 3 x 3 filters?
 #
 # To test such a layer, we feed it images in which only one input channel is not zero, and observe which output channels react. To find out *whose* weights are
 # responsible, we set the weights of all other ranks to zero. The function `whose` returns a table of rank numbers, with -1 where nothing reacts.
@@ -319,8 +319,8 @@ settle("13-white", lambda: sum(row.count(-1) for row in panels["published"]))
 # distributed in turn, 0 and 4 to rank 0, whereas the outputs are in blocks.)
 # </details>
 #
-# PyTorch has grouped convolutions, with `groups=4`. If we put the input channels into the order in which they are distributed (`order`), PyTorch's layer equals
-# the published one to the last bit. It has a quarter of the dense layer's weights:
+# PyTorch has grouped convolutions (`groups=4`). If we put the input channels into the order in which they are distributed (`order`), PyTorch's layer agrees
+# with the published one down to the last bit. It has a quarter of the dense layer's weights:
 
 # %%
 # %%px
@@ -334,8 +334,8 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
       f"ranks: {every.numel()}, dense: {8 * 8 * 9}")
 
 # %% [markdown]
-# A grouped convolution is a good layer if it is what you want. However, it is a different model, and it changes with the number of ranks: with 8 ranks it has 8
-# groups. A comparison with `nn.Conv2d`, with uneven channels and one channel fed at a time, would have found this.
+# A grouped convolution is fine if you want one. However, it is a different model, and it changes with the number of ranks (with 8 ranks, it has 8 groups). A
+# comparison with `nn.Conv2d`, with uneven channels and one channel fed at a time, would have revealed this.
 #
 # ## What travels
 #
@@ -350,8 +350,8 @@ print(f"equal to groups=4: {torch.equal(published(image, small), grouped)}; weig
 #
 # A join sends the tensor $N-1$ times. A sum sends twice as much, because each rank first sums its share of the numbers and then the shares are joined (unit
 # 04). The sizes $\lvert x \rvert = B c_{in} s^2$ and $\lvert y \rvert = B c_{out} s^2$ grow with the image, while $\lvert w \rvert = c_{out} c_{in} k^2$ does
-# not. (Like `links.ParallelConv2d`, the in split of the table begins with the whole x on every rank. If each rank has only its channels of x, backward moves
-# nothing.)
+# not. (Like `links.ParallelConv2d`, the in split of the table begins with the whole x on every rank. If each rank has only its channels of x, the backward pass
+# moves nothing.)
 
 # %%
 # %%px
@@ -374,8 +374,8 @@ ways, sides = ["out split", "in split", "data parallel"], [2, 4, 8, 16, 32]
 measured = {way: [sent(way, side) for side in sides] for way in ways}
 
 # %% [markdown]
-# **Predict.** The batch has 4 images, and the layer has 64 input channels, 32 output channels and 3 x 3 filters. At which side of the image do the in split and
-# data parallelism send the same number of bytes: near 4, 8 or 32?
+# **Predict.** The batch has 4 images, and the layer has 64 input channels, 32 output channels and 3 x 3 filters. At which side length of the image do the in
+# split and data parallelism send the same number of bytes: near 4, 8 or 32?
 
 # %%
 predict("13-crossing", "At which side do in split and data parallel send equal bytes?",
@@ -405,26 +405,26 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # The in split costs as much as data parallelism where $B (2 c_{out} + c_{in}) s^2 = 2 c_{out} c_{in} k^2$. In our example, $512 s^2 = 36864$, so $s \approx
 # 8.5$.
 #
-# Counted in bytes, it therefore pays to move activations if images and batches are small and there are many channels. This is true of the late layers of a
+# In terms of bytes, moving activations therefore pays off if images and batches are small and there are many channels. This is true of the late layers of a
 # network, and above all of fully connected layers ($s = k = 1$). For the early layers, which have large images and small weights, data parallelism moves far
-# fewer bytes. Krizhevsky 2014 splits a network in this way, with convolutions split by sample and fully connected layers by channel.
+# fewer bytes. Krizhevsky (2014) splits a network in this way, with convolutions split by sample and fully connected layers by channel.
 # </details>
 #
-# **Who waits for these bytes?** What a channel split sends is needed *between* two layers, because the next layer cannot begin before it has arrived, forward
-# and backward. It is on the **critical path** of the step. In contrast, the gradient of a weight is needed only at the end of the step, and it travels while
-# backward computes the layers below (unit 06). For the same number of bytes, the channel split is therefore slower, so it must move far fewer bytes or use a
-# far faster link. For this reason tensor parallelism, as such splits are called in transformers, stays where NVLink connects the GPUs, in a node or a rack.
-# Pipeline and data parallelism use the slower links between them (Narayanan et al. 2021).
+# **Who waits for these bytes?** The data that a channel split sends is needed *between* two layers, because in both passes the next layer cannot begin before
+# the data has arrived. It is on the **critical path** of the step. In contrast, the gradient of a weight is needed only at the end of the step, and travels
+# while the backward pass computes the layers below (unit 06). For the same number of bytes, the channel split is therefore slower, so it must move far fewer
+# bytes or use a far faster link. For this reason, tensor parallelism, as such splits are called in transformers, stays in a node or rack whose GPUs are
+# connected by NVLink. Pipeline and data parallelism use the slower links between nodes or racks (Narayanan et al. 2021).
 
 # %% [markdown]
-# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. The switch is `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of them, since PyTorch raises an error when it reads a mixture.
-# > Compare a split layer with the whole one in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers.
-# > An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it measures only the launch unless you call `torch.cuda.synchronize()`.
+# > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. To prevent this, set `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of these settings, since PyTorch raises an error
+# > if it reads a mixture. Compare a split layer with the whole layer in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers. An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it
+# > measures only the launch unless you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
-# The other reason to split a layer is **memory**. The ledger asks the operating system by how much this process grows at the peak of a step, including outputs,
-# gradients and received messages. The numbers are rank 0's, and for the two splits they differ a little from run to run, because gloo keeps a message for a
-# moment.
+# The other reason to split a layer is **memory**. The ledger asks the operating system by how much a rank's process grows at the peak of a step, including
+# outputs, gradients and received messages. The numbers are rank 0's, and for the two splits they differ a little from run to run, because gloo keeps each
+# message in memory for a moment.
 
 # %% tags=["measured"]
 # %%px
@@ -448,19 +448,19 @@ if rank == 0:
               f"side 32, 64:", *(f"{value:5.1f} MiB" for value in values))
 
 # %% [markdown]
-# The weight, its gradient and an optimiser's state shrink to a quarter. Of these, the step itself creates only the gradient, which is small compared with such
+# The weight, its gradient and an optimiser's state shrink to a quarter. Of these, the step itself creates only the gradient, which is small compared with the
 # images.
 #
-# The activations shrink less. After the join or the sum, every rank has the whole output again, and in backward it has the whole gradient of x. For large
-# images, the in split still saves some memory, since its convolution works on a quarter of x's channels. However, the out split takes even *more* memory than a
-# single process, because each rank's convolution creates a gradient for all of x, and summing these needs memory for the messages that arrive. If you split the
-# batch or the image into four instead, all activations are divided by about four.
+# The activations shrink less. After the join or the sum, every rank has the whole output again, and in the backward pass it has the whole gradient of x. For
+# large images, the in split still saves some memory, since its convolution works on a quarter of x's channels. However, the out split takes even *more* memory
+# than a single process, because each rank's convolution creates a gradient for all of x, and summing these gradients takes memory for the messages that arrive.
+# If you split the batch or the image into four instead, all activations shrink to about a quarter.
 #
 # ## Cut the image: a halo exchange
 #
-# Suppose that a batch is one image of high resolution, such as a scan or a satellite photo. Its activations fill a device, there is no batch to distribute, and
-# both channel splits move all activations. In this case we split the *image*. Each rank has some of its **rows**, with all channels, and the whole weight.
-# Since a 3 x 3 filter reads one row beyond its output, a rank needs one row of its neighbour at each cut, which is called its **halo**.
+# Suppose that a batch is one high-resolution image, such as a scan or a satellite photo. Its activations fill a device, there is no batch to distribute, and
+# both channel splits move all activations. In this case, we split the *image*. Each rank has the whole weight and some **rows** of the image, with all
+# channels. Since a 3 x 3 filter reads one row beyond its output, a rank needs one row of its neighbour at each cut (its **halo**).
 #
 # In `functions.alltoall`, each rank passes one tensor for every rank. Here it is a row for a neighbour and an empty tensor for any other rank. Backward
 # returns the gradient of a halo row to its owner, where autograd adds it to the gradient of the row itself.
@@ -515,8 +515,8 @@ settle("13-rows", lacking)
 # <details><summary>Why?</summary>
 #
 # The four losses are parts of one loss, so their sum is the right objective and nothing counts four times. The gradient of x is complete, since the halo's
-# gradient has returned to its owner. The weight, however, has seen only the rank's own rows. As in data parallelism, its parts must be added up, at any time
-# before the optimiser's step.
+# gradient has returned to its owner. The weight, however, has seen only the rank's own rows. As in data parallelism, the parts of its gradient must be added
+# up, at any time before the optimiser's step.
 # </details>
 #
 # A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent forward and again backward, for a total of $4(N-1) \cdot 4 B c_{in} s$ bytes. These
@@ -544,13 +544,14 @@ for way in ("out split", "in split", "by rows"):
               "bytes")
 
 # %% [markdown]
-# Summing the weight's gradient adds $4 (N-1) \cdot 2 \lvert w \rvert$ bytes, which is 55,296 for 16 x 16 x 9 weights at every side. This sum overlaps with
-# computation. Although the halos are on the critical path, the inner rows need none, so a good implementation convolves them while the halos travel (Dryden et
-# al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling layer must fit the cuts, and batch norm must see all rows.
+# Summing the weight's gradient adds $4 (N-1) \cdot 2 \lvert w \rvert$ bytes, which is 55,296 for 16 x 16 x 9 weights and images of any size. This sum overlaps
+# with computation. Although the halos are on the critical path, the inner rows need none, so a good implementation convolves these rows while the halos travel
+# (Dryden et al., *Finer-Grained Parallelism*, 2019). Each layer needs its own exchange. A stride or a pooling layer must fit the cuts, and batch norm must see
+# all rows.
 #
-# The same exchange also runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process.
-# Under `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` it uses gloo or NCCL. You can start it anywhere with
-# `mpirun -n 4 python 13_halo.py`, which uses an image of 22 rows.
+# The same exchange runs over **MPI**. The script [scripts/13_halo.py](scripts/13_halo.py) trains two such layers and compares them with a single process. Under
+# `mpirun`, `comm.create_communicator()` uses MPI, and under `torchrun` gloo or NCCL. You can start the script anywhere with `mpirun -n 4 python 13_halo.py`,
+# which uses an image of 22 rows.
 
 # %%
 run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_node=2)
@@ -596,9 +597,9 @@ for join in (True, False):
 settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 
 # %% [markdown]
-# The join costs 3 x 8 x 500 bytes and the sum 2 x 3 x 8 x 300. Megatron-LM (Shoeybi et al. 2019) splits every pair of matrices in a transformer in this way,
-# the first by outputs and the second by inputs, with one all-reduce in each direction. However, Megatron writes $Y = X A$, where the outputs are the *columns*
-# of $A$. Therefore, Megatron and PyTorch (`ColwiseParallel`, `RowwiseParallel`) call our rows *column parallel* and our columns *row parallel*.
+# The join costs 3 x 8 x 500 bytes and the sum 2 x 3 x 8 x 300 bytes. Megatron-LM (Shoeybi et al. 2019) splits every pair of matrices in a transformer in this
+# way, the first by outputs and the second by inputs, with one all-reduce in each direction. However, Megatron writes $Y = X A$, where the outputs are the
+# *columns* of $A$. Therefore, Megatron and PyTorch (`ColwiseParallel`, `RowwiseParallel`) call our rows *column parallel* and our columns *row parallel*.
 #
 # ## Train with it
 #
@@ -625,7 +626,7 @@ held = [sum(p.numel() for p in model[:3].parameters()) for model in (parallel, s
 print(f"{held[0]} of {held[1]} weights and biases of the convolutions are here")
 
 # %% [markdown]
-# Rank 0 holds 3 filters of the first convolution with their biases, and 3 input channels of the second convolution's 14 filters. It has 14 numbers more than
+# Rank 0 holds 3 filters of the first convolution with their biases, and 3 input channels of the second convolution's 14 filters. It has 14 more numbers than
 # rank 1, because the package keeps the bias of an in split on rank 0, where it is added once.
 
 # %%
@@ -657,16 +658,17 @@ print(f"accuracy {correct:.2f}, outputs as one process's to 1e-6: "
 # ## Summary
 #
 # * In an out split, every rank needs the whole x, y is joined, and x's gradient is summed. In an in split, y is summed and the bias is added once.
-# * Gradients are four times too large if the sum of four equal losses was differentiated. You can divide them, or use operators whose backward pass
+# * Gradients are four times too large if the sum of four equal losses was differentiated. You can divide the gradients, or use operators whose backward pass
 #   takes into account that the loss is replicated.
-# * To find out whether a layer is dense or grouped, feed it one channel at a time, because in a dense layer every output reacts.
+# * To find out whether a layer is dense or grouped, feed it one channel at a time. In a dense layer, every output reacts.
 # * Activations grow with the batch and the image, while weight gradients do not. Channel splits suit small images with many channels. They also need fast
 #   links, since their messages are on the critical path.
-# * For one large image, split its rows. The halos grow with the side and not with the area, and the weight's gradient is summed as in data parallelism.
-# * If two layers are split by outputs and then by inputs (column parallel and then row parallel in Megatron), they need one sum instead of a join and a sum.
+# * For one large image, split its rows. The halos grow with its side and not with its area, and the weight's gradient is summed as in data parallelism.
+# * If the first of two layers is split by outputs and the second by inputs (column parallel and then row parallel in Megatron), they need one sum instead of a
+#   join and a sum.
 #
-# **Now the lab:** write the dense layer yourself, with both splits, from `c.allreduce` and `functions.allgather`. Unit 15 then splits a transformer's layers in
-# the same way, also with DTensor.
+# **Now the lab:** write the dense layer, with both splits, from `c.allreduce` and `functions.allgather`. Unit 15 then splits a transformer's layers in the same
+# way, also with DTensor.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism*,
 # [arXiv 1909.08053](https://arxiv.org/abs/1909.08053), section 3. A. Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*,

@@ -1,9 +1,9 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Pipeline"}
 # # 14 Pipeline
 #
-# This unit cuts a network between its layers into four stages, and four ranks compute them at the same time. At the end, you can
+# In this unit, we cut a network between its layers into four stages, which four ranks compute simultaneously. At the end, you can
 #
-# * cut a network by the cost of its layers, and explain which rank waits for which without micro-batches.
+# * cut a network by the cost of its layers, and explain which rank waits for which if there are no micro-batches.
 # * write GPipe and 1F1B with send and receive, and explain why 1F1B hangs if a send waits for its receiver.
 # * predict the bubble of a step with a formula and with a simulation, and measure it.
 # * compute what each rank must keep in memory under each schedule, and what full and selective recomputation save and cost.
@@ -15,8 +15,8 @@
 # %% [markdown]
 # ## Four ranks
 #
-# This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
-# cluster is healed, which will happen in this unit. The unit computes on the CPU with gloo on every machine, because what matters here is which rank waits for
+# This kernel starts four ranks, and cells that begin with `%%px` run on all of them. The option `--setup` marks the cells that are run again when the cluster
+# is healed, which will happen in this unit. On every machine, the ranks compute on the CPU and use gloo, because what matters here is which rank waits for
 # which.
 
 # %% tags=["setup"]
@@ -43,10 +43,10 @@ last = stages - 1
 # %% [markdown]
 # ## Where to cut
 #
-# The ranks receive blocks of neighbouring layers, which are called **stages**. In the long run, a pipeline is only as fast as its slowest stage, so the most
-# expensive block determines the speed. Here are eight layers with their costs, in ms for the forward pass of a micro-batch, which is a part of the batch. (A
-# backward pass takes twice as long.) We cut them in two ways, first into equal numbers of layers and then so that the most expensive stage is as cheap as
-# possible.
+# Each rank receives a block of neighbouring layers, which is called a **stage**. In the long run, a pipeline is only as fast as its slowest stage, so the most
+# expensive block determines the speed. The next cell gives the costs of eight layers, in ms for the forward pass of a micro-batch, which is a part of the
+# batch. (A backward pass takes twice as long.) We cut the layers in two ways, first into equal numbers of layers and then so that the most expensive stage is
+# as cheap as possible.
 
 # %%
 from manyhands.simulate.pipeline import (bubble, cut, finish_s, gpipe, idle, one_f_one_b,
@@ -62,7 +62,7 @@ for name, blocks in (("two layers each", even), ("by cost", cut(costs, 4))):
           f"a step of 8 micro-batches {finish_s(spans):.0f} ms")
 
 # %% [markdown]
-# From here on, all stages cost the same, because each one has two of the eight equal layers below. Every rank also has the whole network, so that we can
+# From here on, all stages cost the same, because each stage has two of the eight equal layers below. Every rank also has the whole network, so that we can
 # compare the gradients.
 
 # %% tags=["setup"]
@@ -83,11 +83,12 @@ def off(parameters, first=2 * rank):
 # ## Micro-batches: GPipe, by hand
 #
 # If the whole batch goes through the stages in one piece, only one rank works at any time, because each rank needs what the rank before it has computed. On
-# four ranks, three quarters of the time is lost. To avoid this, we split the batch into **micro-batches**, so that rank 0 can compute the second one while rank
-# 1 computes the first. The gradients of the micro-batches add up, and if each loss is divided by their number, the sum is the gradient of the whole batch.
+# four ranks, three quarters of the time is lost. To avoid this, we split the batch into **micro-batches**, so that rank 0 can compute the second micro-batch
+# while rank 1 computes the first. The gradients of the micro-batches add up, and if each loss is divided by the number of micro-batches, the sum is the
+# gradient of the whole batch.
 #
-# A forward pass receives an activation from the previous rank and sends one to the next rank. The tensor that a rank receives is a *leaf*, and it must require
-# a gradient, since this gradient is what the backward pass sends back.
+# A forward pass receives an activation from the previous rank and sends its output to the next rank. The tensor that a rank receives is a *leaf*, and it must
+# require a gradient, since the backward pass sends this gradient back.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -154,21 +155,21 @@ settle("14-kept", lambda: cluster.pull("most")[1])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each micro-batch crosses each of the three borders twice. An activation crosses it forward, and a gradient of the same size (4 x 64 numbers of 8 bytes)
-# crosses it backward. Ranks 1 and 2 send both kinds, whereas rank 0 sends only activations and rank 3 only gradients, so there are $2 M (S-1)$ messages in all.
-# Since no backward pass begins before the last forward pass has ended, each rank keeps all 8 micro-batches.
+# Each micro-batch crosses each of the three borders twice, forward as an activation and backward as a gradient of the same size (4 x 64 numbers, 8 bytes each).
+# Ranks 1 and 2 send both kinds, whereas rank 0 sends only activations and rank 3 only gradients, so there are $2 M (S-1)$ messages in all. Since no backward
+# pass begins before the last forward pass has ended, each rank keeps all 8 micro-batches.
 # </details>
 #
 # ## The bubble, by formula and by simulation
 #
-# The last rank can begin only after $S - 1$ forward passes, and after it has ended, the first rank needs $S - 1$ more backward passes. The rest of the step is
-# work, namely $M$ forward and backward passes. Therefore, a rank is idle for
+# The last rank can begin only after $S - 1$ forward passes, and after it has finished, $S - 1$ more backward passes follow until the first rank has finished.
+# The rest of the step is work, namely $M$ forward and backward passes. Therefore, a rank is idle for
 #
 # $$ \frac{S - 1}{M + S - 1} $$
 #
 # of the step, which is called the **bubble**. (Some papers divide by the busy time instead, which gives $(S - 1) / M$, so check which definition a paper uses.)
-# A *simulation* needs no formula. In it, each event begins as soon as its rank is free and its input is available, so it can also handle slow messages and
-# stages of different costs.
+# A *simulation* needs no formula. In a simulation, each event begins as soon as its rank is free and its input is available, so the simulation can also handle
+# slow messages and stages of different costs.
 
 # %%
 for m in (1, 4, 8, 16, 32):
@@ -178,8 +179,8 @@ for m in (1, 4, 8, 16, 32):
           f"with messages of a fifth of a forward {idle(slow):.3f}")
 
 # %% [markdown]
-# With more micro-batches the bubble is smaller. However, the micro-batches are smaller, too, and a small matrix product uses a processor less well. Moreover,
-# GPipe keeps all of them in memory.
+# With more micro-batches, the bubble is smaller. However, the micro-batches are smaller, too, and a small matrix product uses a processor less efficiently.
+# Moreover, GPipe keeps all micro-batches in memory.
 #
 # ## 1F1B keeps less
 #
@@ -225,10 +226,10 @@ settle("14-rendezvous", who_waits)
 #
 # Rank 3 has finished the first backward pass and wants to send its gradient, while rank 2 wants to send the next activation. Each of them waits until the other
 # one receives, and ranks 0 and 1 wait behind them, so every rank is inside a send. The tag in the report is the number of the micro-batch (0 is not printed).
-# Under GPipe, all ranks send in one direction at a time, so no such circle can arise.
+# Under GPipe, all ranks send in one direction at a time, so no such deadlock can arise.
 # </details>
 #
-# A simulation finds this deadlock without running any ranks. With `blocking=True`, its sends are rendezvous.
+# A simulation finds this deadlock without running any ranks. With `blocking=True`, every simulated send is a rendezvous.
 
 # %%
 from manyhands.simulate.pipeline import Stuck
@@ -239,10 +240,10 @@ except Stuck as stuck:
     print(stuck)
 
 # %% [markdown]
-# The remedy is `dist.isend`, which does not wait. It returns a work handle, which keeps the tensor alive. We must wait for it before the step ends, and `run`
-# does that. (Over gloo, `is_completed()` is true only after `wait()`, which `run` calls at the end of a step. The messages therefore leave the list at the
-# first send of the next step. To free their memory earlier, wait for the handle of an activation when its gradient has arrived, because the activation must
-# then have arrived, too.) The cluster has already healed itself.
+# The remedy is `dist.isend`, which does not wait. It returns a work handle, which keeps the tensor alive. We must wait for this handle before the step ends,
+# and `run` does so. (Over gloo, `is_completed()` is true only after `wait()`, which `run` calls at the end of a step. The messages therefore stay in the list
+# until the first send of the next step. To free their memory earlier, wait for the handle of an activation when its gradient has arrived, because the
+# activation must then have arrived, too.) The cluster has already healed itself.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -268,8 +269,8 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
 # ## Measured, on any machine
 #
 # Four ranks that compute on two cores slow each other down. For this reason, we emulate the computation. A `StageClock` around a stage adds 50 ms to its
-# forward pass and 100 ms to its backward pass by *sleeping*, which needs no core, while outputs and gradients stay the same. The clock also records when each
-# pass begins and ends, and how much memory is kept for the backward pass.
+# forward pass and 100 ms to its backward pass by *sleeping*, which needs no core. Outputs and gradients stay the same. The clock also records when each pass
+# begins and ends, and how much memory is kept for the backward pass.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -317,13 +318,13 @@ for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
           f"measured {bubble_of(spans):.3f}")
 
 # %% [markdown]
-# The difference between formula and measurement comes from the messages and from other programs on this machine.
+# The difference between formula and measurement is caused by the messages and by other programs on this machine.
 #
 # ## Recomputation
 #
 # A backward pass needs what the layers inside a stage have computed. Instead of keeping these results, a stage can keep only its *input* and run its forward
-# pass once more when its backward pass begins. In PyTorch, `torch.utils.checkpoint` does this, and it restores the random state, so that dropout draws the same
-# numbers again.
+# pass once more when its backward pass begins. In PyTorch, `torch.utils.checkpoint` does this and also restores the random state, so that dropout draws the
+# same numbers again.
 #
 # **Predict.** A stage keeps its input and two outputs for each micro-batch. What fraction of this memory does recomputation save, and by what factor does a
 # step become longer if a backward pass takes as long as two forward passes?
@@ -370,15 +371,15 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Only one of the three tensors is kept, which is a third, and with more layers in a stage the fraction is far smaller. The step takes a third longer, because a
-# forward pass, a backward pass and a second forward pass take 4 units of time instead of 3. The bubble does not change, since it is a *fraction* of the step.
-# While a backward pass runs, the activations of *one* micro-batch exist again, but the number above does not count them.
+# Only one of the three tensors is kept, so two thirds of the memory are saved. With more layers in a stage, the saving is even larger. The step takes a third
+# longer, because a forward pass, a backward pass and a second forward pass take 4 units of time instead of 3. The bubble does not change, since it is a
+# *fraction* of the step. While a backward pass runs, the activations of *one* micro-batch exist again, but the number above does not count them.
 # </details>
 #
-# This is *full* recomputation, which GPipe always uses. A transformer does not have to pay this price, since *selective* recomputation repeats only the
-# operations that need much memory and little computation. We try it on a block of the course's small GPT. A *policy* decides for each operation whether its
-# result is kept, and ours keeps the results of the linear layers. The backward pass then computes the scores and the softmax of attention, the norms and gelu
-# once more.
+# Repeating the whole forward pass is *full* recomputation, which GPipe always uses. A transformer does not have to pay this price, since *selective*
+# recomputation repeats only the operations that need much memory and little computation. We try this on a block of the course's small GPT. A *policy* decides
+# for each operation whether its result is kept, and our policy keeps the results of the linear layers. The backward pass then recomputes the scores and the
+# softmax of attention, the norms and gelu.
 
 # %%
 import functools
@@ -420,13 +421,14 @@ for name, way in {"plain": block, "full": full, "selective": selective}.items():
 # %% [markdown]
 # Full recomputation adds less than a third here because PyTorch stops as soon as the backward pass has all that it needs, so the last layer is not repeated.
 # Korthikanti et al. (2022) report that selective recomputation, together with sequence parallelism (unit 15), needs a fifth of the memory for activations and
-# saves over 90 % of the extra time. FlashAttention always recomputes the scores in the backward pass.
+# saves more than 90 % of the extra time. FlashAttention always recomputes the scores in the backward pass.
 #
 # ## The first and the last stage
 #
-# The first stage of a language model also has the embedding, and the last one has the head. Both are matrices of words times width. The embedding only looks up
-# rows, so it takes memory but hardly any time, whereas the head multiplies every position by its whole matrix. We compare the head with a block by the number
-# of weights, since each weight takes part in one multiplication for each position. (This leaves out the scores of attention.)
+# The first stage of a language model also has the embedding, and the last one has the head. Both are matrices whose size is the number of words times the
+# width. The embedding only looks up rows, so it takes memory but hardly any time, whereas the head multiplies every position by its whole matrix. We compare
+# the head with a block by the number of weights, since each weight takes part in one multiplication for each position. (This leaves out the scores of
+# attention.)
 
 # %%
 width, hidden, keys, words = 4096, 14336, 1024, 128256  # of Llama 3 8B, with 32 blocks
@@ -445,15 +447,15 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
           f"{finish_s(spans):.0f} forwards of a block, bubble {idle(spans):.3f}")
 
 # %% [markdown]
-# In the 405B model of Llama 3, the head costs only two thirds of a block, and the last stage has one block less than the others (Grattafiori et al. 2024). The
-# first stage also has one block less, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
+# In the 405B model of Llama 3, the head costs only two thirds of a block, and the last stage has one block fewer than the others (Grattafiori et al. 2024). The
+# first stage also has one block fewer, because it holds the embedding and, under 1F1B, keeps the most micro-batches.
 #
-# Many models use *one* matrix both as the embedding and as the head (*tied weights*, Press and Wolf 2017). A pipeline has two copies of it, and each of the two
-# stages gets only the gradient from its own place, so the two must be summed before the optimiser steps. Below, our eight layers get such a matrix at both
-# ends.
+# Many models use *one* matrix both as the embedding and as the head (*tied weights*, Press and Wolf 2017). A pipeline has two copies of this matrix, and each
+# of the two stages gets only the gradient from its own place, so the two gradients must be summed before the optimiser step. Below, our eight layers get such a
+# matrix at both ends.
 #
 # **Predict.** Clipping is a second trap, since the norm of a gradient belongs to the *whole* network. Suppose that each of the four stages calls
-# `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than this. What is the norm of the network's gradient afterwards?
+# `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than 0.01. What is the norm of the network's gradient afterwards?
 
 # %%
 predict("14-norm",
@@ -517,10 +519,10 @@ settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The norm of each stage's gradient is at most 0.01, so the norm of all four parts together is at most $\sqrt 4 \times 0.01$. It is a little smaller here
-# because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has multiplied by a
-# different factor, so the direction has changed, and the two copies of the matrix drift apart. Instead, add up the squares of all stages with an all-reduce,
-# and let every stage clip by the root of the sum.
+# The norm of each stage's gradient is at most 0.01, so the norm of all four parts together is at most $\sqrt 4 \times 0.01$. This norm is a little smaller here
+# because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has multiplied its
+# gradient by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Instead, add up the squares of all stages with an
+# all-reduce, and let every stage clip by the root of the sum.
 # </details>
 #
 # ## Batch norm sees micro-batches
@@ -558,12 +560,12 @@ print(pipe.num_stages, "stages;",
       *[[name for name, _ in pairs if "weight" in name] for pairs in named])
 
 # %% [markdown]
-# Alternatively, you can cut by hand and create `PipelineStage` objects. Some schedules need several stages on each rank. Here, there are eight in all.
+# Alternatively, you can cut by hand and create `PipelineStage` objects. Some schedules need several stages on each rank. Here, there are eight stages in all.
 #
 # | schedule | stages on a rank | idea |
 # |---|---|---|
 # | GPipe, 1F1B | one | as above |
-# | LoopedBFS, Interleaved1F1B | r and r + 4 | each stage is half as long, so the pipeline fills in half the time: $\frac{S - 1}{v M + S - 1}$ with $v$ stages on each rank, for $M$ a multiple of $S$ |
+# | LoopedBFS, Interleaved1F1B | r and r + 4 | each stage is half as long, so the pipeline fills in half the time; the bubble is $\frac{S - 1}{v M + S - 1}$ with $v$ stages on each rank, for $M$ a multiple of $S$ |
 # | InterleavedZeroBubble | r and r + 4 | backward in two parts: **I**, the gradient of the input, for which another rank waits, and **W**, the gradients of the weights, which can wait and fill the bubble |
 # | ZBVZeroBubble, DualPipeV | r and 7 - r, a V | the first rank also has the last stage |
 
@@ -617,10 +619,10 @@ for name in ("Interleaved1F1B", "ZBVZeroBubble"):
     print(f"{name}, rank 3:", " ".join(actions))
 
 # %% [markdown]
-# We read these orders, let the simulator play them, and draw them. Where a rank has two stages, each of them is half as long. (In torch 2.15 the order that
-# Schedule1F1B *prints* for the last rank counts its forward passes from 1. It runs the right one, so we use our own order.) The simulation hides no messages,
-# so it cannot show what DualPipeV is made for. DualPipeV runs the forward pass of one micro-batch alongside the backward pass of another, so that each hides the
-# messages of the other, above all the all-to-alls of experts (DeepSeek-AI 2024).
+# We read, simulate and draw these orders. Where a rank has two stages, each stage takes half as long. (In torch 2.15, the order that Schedule1F1B *prints* for
+# the last rank numbers the forward passes from 1. The schedule runs the right order, so we use our own.) The simulation hides no messages, so it cannot show
+# the purpose of DualPipeV. DualPipeV runs the forward pass of one micro-batch alongside the backward pass of another, so that each hides the messages of the
+# other, above all the all-to-alls of experts (DeepSeek-AI 2024).
 
 # %%
 from manyhands.simulate.pipeline import alive, read_orders
@@ -688,19 +690,19 @@ settle("14-most", lambda: max(measured, key=most_kept))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Time goes to the right. Each rank has a row, and each pass is a box with the number of its micro-batch. GPipe and 1F1B have the same bubble in different
+# Time runs from left to right. Each rank has a row, and each pass is a box with the number of its micro-batch. GPipe and 1F1B have the same bubble in different
 # places, but the memory curves of 1F1B are low, and they are lower on later ranks. Interleaved1F1B fills its pipeline in half the time, so by the formula its
-# bubble falls from 0.27 to 0.16. However, more than twice as many messages are sent (across 7 borders instead of 3), and it keeps more. ZBVZeroBubble puts W
-# into the gaps. On every rank it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and what I has used is not freed before
-# W. Since each message costs something, the schedules with more messages and shorter passes deviate more from their simulation, and on a busy machine they lose
-# what they had gained.
+# bubble falls from 0.27 to 0.16. However, more than twice as many messages are sent (across 7 borders instead of 3), and each rank keeps more in memory.
+# ZBVZeroBubble puts the passes W into the gaps. On every rank, it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and the
+# memory that I has used is not freed before W. Since each message takes time, the schedules with more messages and shorter passes deviate more from their
+# simulation, and on a busy machine they lose what they have gained.
 # </details>
 #
 # ## The trap: shapes by trial
 #
-# A `PipelineStage` that does not know its shapes finds them in its first step by running the stage once more. The first stage runs on a micro-batch, and all
-# others run on uninitialised memory. PyTorch then restores the random numbers of dropout, and from 2.15 on also the buffers, such as the statistics of batch
-# norm (with 2.13, batch norm counted the trial). However, it cannot restore what `forward` has written into an attribute.
+# A `PipelineStage` that does not know its shapes determines them in its first step by running the stage once more. The first stage runs on a micro-batch, and
+# all others run on uninitialised memory. PyTorch then restores the random state for dropout and, from 2.15 on, also the buffers, such as the statistics of
+# batch norm (with 2.13, batch norm counted the trial). However, it cannot restore what `forward` has written into an attribute.
 #
 # **Predict.** A stage counts the calls of its `forward` in an attribute. How many calls does it count in one step with eight micro-batches?
 
@@ -736,9 +738,9 @@ print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
-# The ninth call was the trial. Whatever it has written outside of buffers remains, such as a counter or a moving average that is kept as an attribute. On all
-# stages but the first, its input can be anything, even infinity. If your stage keeps such a state, give the shapes, as above, with tensors on the `meta`
-# device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
+# The ninth call was the trial. Whatever the trial has written outside of buffers remains, such as a counter or a moving average that is kept as an attribute.
+# On all stages but the first, the trial's input can be anything, even infinity. If your stage keeps such a state, specify the shapes, as above, with tensors on
+# the `meta` device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
 #
 # ## When, and what it costs
 #
@@ -748,13 +750,13 @@ settle("14-seen", lambda: cluster.pull("by_trial")[0])
 #
 # **Do not use it** if the batch is small, or if a single layer is too large for a device (units 13 and 15).
 #
-# **What it costs** is the bubble and the memory of the micro-batches under way. In addition, the network must be a chain of blocks or be turned into one, and
-# batch norm changes.
+# **What it costs** is the time of the bubble and the memory for the micro-batches in flight. In addition, the network must be a chain of blocks or be turned
+# into one, and batch norm changes.
 #
 # **The most common mistakes.** The loss is not divided by the number of micro-batches, or all micro-batches have the same weight although their numbers of rows
-# differ. A send waits for a receiver that is also sending. Each stage clips its gradients by its own norm, or tied weights are not summed. The optimiser steps
-# between micro-batches, so that a forward pass and its backward pass use different weights. (PipeDream, in 2019, did so on purpose and kept old weights for
-# it.)
+# differ. A send waits for a receiver that is also sending. Each stage clips its gradients by its own norm, or the gradients of tied weights are not summed. The
+# optimiser steps between micro-batches, so that a forward pass and its backward pass use different weights. (In 2019, PipeDream did so on purpose and kept old
+# weights for this.)
 #
 # PyTorch rejects numbers that do not fit. Schedule1F1B needs at least as many micro-batches as stages, and a batch whose rows cannot be divided evenly fails in
 # the middle of a step.
@@ -771,16 +773,17 @@ except ValueError as error:
 # ## Summary
 #
 # * Cut the network so that the most expensive stage is as cheap as possible. Without micro-batches, $S - 1$ of $S$ ranks wait at any time.
-# * GPipe and 1F1B have the same gradients and the same bubble. Under 1F1B, neighbours send to each other at the same time, so it needs `isend`.
-# * The bubble is $(S - 1) / (v M + S - 1)$ of the step. The simulation agrees with this exactly, and the measurement does so approximately.
+# * GPipe and 1F1B give the same gradients and have the same bubble. Under 1F1B, neighbours send to each other at the same time, so 1F1B needs `isend`.
+# * The bubble is $(S - 1) / (v M + S - 1)$ of the step, with $v$ stages on each rank. The simulation agrees with this formula exactly, and the measurement does
+#   so approximately.
 # * GPipe keeps $M$ micro-batches, whereas 1F1B keeps $\min(M, S - r)$. Full recomputation keeps only inputs and takes a third more time, while selective
 #   recomputation costs far less.
-# * At the ends of a language model, the head costs time and the embedding costs memory. The gradients of tied weights are summed over both ends, and a
-#   gradient's norm is computed over all stages.
+# * At the ends of a language model, the head costs time and the embedding costs memory. The gradients of tied weights must be summed over both ends, and a
+#   gradient's norm must be computed over all stages.
 # * The schedules of `torch.distributed.pipelining` can print their orders. Give each stage its shapes, because otherwise a trial run calls its `forward` once
 #   too often.
 #
-# **Now the lab:** write all of this, and choose the cheapest plan. After that, unit 15 cuts inside the layers.
+# **Now the lab:** write the schedules and the functions that run and predict them, and choose the cheapest plan. After that, unit 15 cuts inside the layers.
 #
 # **References.** Y. Huang et al. 2019, *GPipe*, [arXiv 1811.06965](https://arxiv.org/abs/1811.06965). D. Narayanan et al. 2019, *PipeDream*, SOSP; 2021,
 # *Memory-Efficient Pipeline-Parallel DNN Training*, [arXiv 2006.09503](https://arxiv.org/abs/2006.09503); 2021, *Efficient Large-Scale Language Model Training
