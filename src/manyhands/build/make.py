@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from manyhands import unit_links
-from manyhands.build import BuildError, canonical, labs, layout, text
+from manyhands.build import BuildError, canonical, cell_ids, labs, layout, points, text
 from manyhands.build.execute import execute
 
 _PICTURES = ("image/png", "image/jpeg")
@@ -37,14 +37,20 @@ def read_source(piece):
         raise BuildError(f'{name}: the first cell lacks unit={{"{lacking[0]}": ..., }} in its header')
     if piece.kind == "tutorial" and any("grade_id" in cell.metadata for cell in source.cells):
         raise BuildError(f"{name}: answers and checks belong to a lab, in sources/labs/")
+    if piece.lab:
+        points.refuse_others(source, name)
     return source
 
 
 def expected_notebook(piece):
-    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the cells of links."""
+    """The notebook that the source stands for, not run: cells, ids, tags and metadata, and the cells of links.
+    A cell whose text was edited keeps the id that it has in the stored notebook."""
     source = read_source(piece)
     links = unit_links.cells(piece.root, piece.name, piece.kind)
-    return canonical.notebook_of(source, piece.short(piece.source), text.write(source), links)
+    notebook = canonical.notebook_of(source, piece.short(piece.source), text.write(source), links)
+    if piece.notebook.exists():
+        cell_ids.keep(notebook, canonical.load(piece.notebook))
+    return notebook
 
 
 def make_notebook(piece, run=True, remeasure=False, progress=None):

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from manyhands.build import BuildError, UnknownName
+from manyhands.build import BuildError, UnknownName, points
 from manyhands.build.layout import UNIT_NAME
 from manyhands.build.make import write_one
 from manyhands.build.up_to_date import Drift
@@ -51,6 +51,9 @@ def build(root, wanted=(), told=lambda text: None):
     `told` hears which one is being made."""
     written = []
     stale = [deck for deck in decks(root, wanted) if _drift_of(deck)]
+    for deck in stale:
+        for mistake in _points_mistakes(deck):
+            raise BuildError(f"slides/{deck.name}: {mistake}")
     if stale:
         marp, browser = _marp(Path(root), told), find_browser()
     for number, deck in enumerate(stale, 1):
@@ -75,6 +78,8 @@ def drifts(root):
 
 def _drift_of(deck):
     remedy = f"manyhands slides {deck.stem}"
+    for mistake in _points_mistakes(deck):
+        return Drift(f"slides/{deck.name}", mistake, "correct the deck, then " + remedy)
     page, paper = _built(deck, "html"), _built(deck, "pdf")
     for path in (page, paper):
         if not path.exists():
@@ -86,6 +91,14 @@ def _drift_of(deck):
     if sources_hash(deck).encode() not in seal:
         return Drift(f"slides/{deck.name}", "it, a picture or the theme changed after the deck was built", remedy)
     return None
+
+
+def _points_mistakes(deck):
+    """What the deck says of its lab's points and the lab does not."""
+    lab = deck.parents[1] / "sources" / "labs" / f"{deck.stem}.py"
+    if not lab.exists():
+        return []
+    return points.deck_mistakes(deck.read_text(encoding="utf-8"), lab.read_text(encoding="utf-8"))
 
 
 def _seal(sources, page, paper):

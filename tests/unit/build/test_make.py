@@ -97,6 +97,23 @@ def test_ids_are_names_or_hashes_and_stay_when_a_cell_is_put_before_them(course,
     assert [cell.id for cell in notebook.cells] == [ids[0], ids[1], ids[0] + "-2", *ids[2:]]
 
 
+def test_an_edited_cell_keeps_its_id(tmp_path):
+    """A sentence and a line of code are edited, a cell is put between, and what has another subject gets another id."""
+    tutorial, _ = tiny_course.make(tmp_path)
+    make.build(tutorial, run=False)
+    ids = [cell.id for cell in cells(tutorial.notebook)]
+    for old, new in (("You will be able to count to two.", "You can count to two."), ("numbers = [1, 2]", "numbers = [1, 2, 3]"),
+                     ("# An error that is taught:\n", "# Errors are taught:\n\n# %% [markdown]\n# Something that was not here before.\n")):
+        tiny_course.replace(tutorial.source, old, new)
+    make.build(tutorial, run=False)
+    now = [cell.id for cell in cells(tutorial.notebook)]
+    assert len(now) == len(set(now)) == len(ids) + 1 and [one for one in now if one in ids] == ids
+    assert [cell.id for cell in make.expected_notebook(tutorial).cells] == now
+    tiny_course.replace(tutorial.source, "Something that was not here before.", "Rings and trees send as many bytes.")
+    make.build(tutorial, run=False)
+    assert [one for one in (cell.id for cell in cells(tutorial.notebook)) if one in now] == ids
+
+
 def test_without_running_only_unchanged_cells_keep_their_outputs(tmp_path):
     tutorial, _ = tiny_course.make(tmp_path)
     make.build(tutorial)
