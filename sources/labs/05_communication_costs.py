@@ -127,7 +127,8 @@ check.fit(fit)
 # ## 3. How far can it be trusted?
 #
 # Compute a band for the latency and one for the bandwidth by the **bootstrap**, which pretends that you measure again. For each size, draw as many of its times
-# as there are, with replacement, and fit the drawn times. The middle part of the results, a fraction of `level`, is the band. Repeat this 200 times.
+# as there are, with replacement, and fit the drawn times. The middle part of the results, a fraction of `level`, is the band. It is enough to repeat this 200
+# times.
 #
 # The check measures one link 16 times, and examines how often your bands contain the truth and how wide they are. This link has only one protocol,
 # and the check passes a correct `fit` for one protocol, so this exercise does not depend on the previous one.
