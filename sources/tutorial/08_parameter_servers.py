@@ -22,8 +22,7 @@
 # | **worker** | has a part of the data; **pulls** weights, computes a gradient, and **pushes** it |
 # | **chief**, formerly called master | in old systems, a worker that also starts, saves and logs; in TensorFlow today, the process that has the program and gives work to the others |
 #
-# All processes run the same script, which branches by the role of the process, and our cells do the same. Of the six ranks, 0 and 1 are servers, and 2 to 5 are
-# workers.
+# All processes run one script, which branches by role, and our cells do the same. Of the six ranks, 0 and 1 are servers, and 2 to 5 are workers.
 #
 # A server keeps its weights in CPU memory, and it must accept a message from whichever worker sends first. Since NCCL has no such receive, all pushes and pulls
 # use a gloo group, `wires`.
@@ -136,7 +135,7 @@ def work(servers, workers, cuts, steps):
     return model
 
 # %% [markdown]
-# The list `cuts` holds the number of weights that each server keeps. With one branch for each role, the program can train.
+# `cuts` lists how many weights each server keeps. With one branch for each role, the program can train.
 #
 # **Predict.** After 60 steps, do four workers and one server have the same weights as a single process? Do the weights agree to the last bit?
 
@@ -178,15 +177,15 @@ settle("08-sync", same)
 # </details>
 #
 # The penalty belongs to no row and to no worker, so the server adds it once in a step. **Mistake 1** is to put the penalty into each worker's loss. Four
-# workers then apply four times the decay, and no error is raised.
+# workers then apply four times the decay without an error.
 #
 # ## The server's link
 #
 # Every worker pushes all gradients to the server and pulls all weights from it, and all these bytes cross the server's one link. With several servers, each
 # server keeps a part of the weights, so the bytes are spread over their links.
 #
-# **Predict.** Two workers train with one server, then with two servers, and then with four. How does the number of bytes on the busiest link change from two
-# servers to four?
+# **Predict.** Two workers train with one server, then with two, and then with four. How does the number of bytes on the busiest link change from two servers to
+# four?
 
 # %%
 predict("08-four-servers",
@@ -259,10 +258,13 @@ settle("08-four-servers", compared)
 # push and pull are an all-reduce.
 # </details>
 #
-# **Push and pull overlap** if the weights are sent in parts. While one part is pushed, the previous part is pulled, so both directions of each link are busy.
-# With $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, an exchange of $S$ bytes takes about $\max(S / B,\; n S / (k B))$
-# seconds. With as many servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers run mainly on
-# spare machines without GPUs.
+# <details><summary>What if push and pull overlap?</summary>
+#
+# Push and pull overlap if the weights are sent in parts. While one part is pushed, the previous part is pulled, so both directions of each link are busy. With
+# $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, an exchange of $S$ bytes takes about $\max(S / B,\; n S / (k B))$ seconds.
+# With as many servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers run mainly on spare
+# machines without GPUs.
+# </details>
 #
 # The next cell computes the times in seconds by the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10 Gbit/s
 # and a latency of 50 microseconds. With overlap, the servers' times would be about half as long.
@@ -283,7 +285,7 @@ for w in (4, 16, 64):
 # Which server should keep which variable? Our network has four variables, which hold 2048 weights, 32 biases, 320 weights and 10 biases, respectively. If the
 # variables are assigned to two servers in turn, one server keeps the first and the third.
 #
-# **Predict.** By what factor do two servers with these variables reduce the bytes on the busiest link?
+# **Predict.** By what factor do the two servers reduce the bytes on the busiest link?
 
 # %%
 predict("08-dealt",
@@ -345,7 +347,7 @@ def serve_asynchronously(w, workers, steps):
 
 # %% [markdown]
 # The workers' code does not change. Each push is a part of the mean and is applied with its part of the decay. Therefore, four pushes together make a step of
-# about the same size as one step of the synchronous server.
+# about the same size as one synchronous step.
 #
 # **Predict.** Does training now end with the same weights as a single process? When the gradient of worker 5 arrives, with which weights was it computed?
 
@@ -377,7 +379,7 @@ settle("08-async", lambda: max(cluster.pull("behind if rank in FOUR else 0.0")) 
 # hang, and the loss falls, but the weights match no reference.
 #
 # So far, we have received the pushes in turn, whereas a real server takes them as they arrive. Over gloo, `dist.recv` without `src` accepts a message from any
-# rank and returns the rank of the sender. In the next cells, worker 5 is slow, because it sleeps for 20 ms in each step.
+# rank and returns the rank of the sender. Here, worker 5 is slow, because it sleeps for 20 ms in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -469,9 +471,8 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
 # one of the workers.
 #
 # Now we use two servers. TensorFlow assigns variables to them in turn, whatever their size, so mistake 2 is built in. Server 0 would keep the matrices (18,944
-# bytes), and server 1 would keep the biases (336 bytes), as you can see if you run the script without `--cut`. A `variable_partitioner` helps, for example
-# `MinSizePartitioner`, which splits variables by rows, here into parts of at least 4096 bytes. In addition, the script kills a worker in the middle of
-# asynchronous training.
+# bytes), and server 1 the biases (336 bytes), as a run without `--cut` shows. A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
+# variables by rows, here into parts of at least 4096 bytes. In addition, the script kills a worker in the middle of asynchronous training.
 #
 # **Predict.** How many of the 120 updates are made if one of two workers dies after 60 updates?
 
@@ -600,8 +601,8 @@ except ValueError as error:
 # * *A synchronous server* ends with the same weights as a single process, up to rounding. An asynchronous one uses stale gradients.
 # * With w workers and $S$ bytes of weights, *the link* of one server carries $wS$ in each direction, and the link of each of s servers carries $wS/s$. More
 #   than w servers do not help, because a worker's own link carries $S$. Overlapping push and pull halves the time.
-# * *Variables are distributed* by bytes and not by number, and large variables are split by rows. A worker pulls each hot row only once for a batch, and rows
-#   are assigned to servers in turn.
+# * *Variables are distributed* by bytes and not by number, and large variables are split by rows. Hot rows are pulled once for a batch, and rows are assigned
+#   to servers in turn.
 # * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, a different worker takes over its work.
 # * *The old names* and their successors are in the table above.
 # * *Three mistakes* are the decay on each worker, variables assigned by number, and an answer before all workers have pushed.
