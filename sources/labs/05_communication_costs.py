@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 Lab: measure, fit, predict
 #
-# You measure a link, find its latency and its bandwidth, and predict how long an all-reduce will take on worlds that you do not have. At the end, you can
+# You measure a link, find its latency and its bandwidth, and predict how long an all-reduce will take in worlds that you do not have. At the end, you can
 #
 # * time messages reliably.
 # * fit the latency and bandwidth of a link that uses different protocols for small and large messages, although some of the measured times are far off.
@@ -127,8 +127,8 @@ check.fit(fit)
 # ## 3. How far can it be trusted?
 #
 # Compute a band for the latency and one for the bandwidth by the **bootstrap**, which pretends that you measure again. For each size, draw as many of its times
-# as there are, with replacement, and fit the drawn times. The middle part of the results, a fraction of `level`, is the band. It is enough to repeat this 200
-# times.
+# as there are, with replacement. Fit the drawn times, and repeat this procedure (200 repetitions are enough). The middle part of the results, a fraction of
+# `level`, is the band.
 #
 # The check measures one link 16 times, and examines how often your bands contain the truth and how wide they are. This link has only one protocol,
 # and the check passes a correct `fit` for one protocol, so this exercise does not depend on the previous one.
@@ -160,7 +160,7 @@ check.interval(interval)
 # %% [markdown]
 # ## 4. A chain in pieces
 #
-# Predict the times of two collectives that are not in the tutorial's table. The first is an **all-gather** along a ring, where `n_bytes` is the size of the
+# Predict the times of two collectives that are not in the tutorial's table. The first is an **all-gather** along a ring, for which `n_bytes` is the size of the
 # whole gathered tensor. The second is a **broadcast along a chain**, in which rank 0 sends to rank 1, rank 1 to rank 2, and so on. The tensor is cut into
 # `pieces` equal parts. A rank passes a part on while it receives the next one, but it sends only one part at a time, and each part begins when the previous one
 # has arrived. NCCL moves large tensors along its chains and trees in this way.
@@ -319,8 +319,8 @@ for n_bytes in (1000, 1_000_000, 100_000_000):
           f"pieces, and {chain_s(64, n_bytes, 1, latency_s, bytes_per_s):.3g} s in one")
 
 # %% [markdown]
-# Are such predictions right? The tutorial checks its own predictions. On one machine, the ranks of a ring share cores and memory, and gloo's "ready" costs a
-# second latency in each round, but the model includes neither effect. On separate links, the tree takes the predicted time, and so does the ring if all
+# Are such predictions right? The tutorial checks its own predictions. On one machine, the ranks of a ring share cores and memory, and gloo's "ready" message
+# costs a second latency in each round, but the model includes neither effect. On separate links, the tree takes the predicted time, and so does the ring if all
 # receives are posted ahead.
 #
 # ## Where to go on

@@ -414,7 +414,7 @@ check.bug(cluster, "training")
 # %% [markdown]
 # ## 8. Find the bugs in a fine-tuning loop
 #
-# The next loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label, so
+# The next loop fine-tunes a network in two stages. In epoch 0, it trains only the head, and from epoch 1 on, it trains all layers. Many rows have no label, so
 # their `y` is -100, a value that `cross_entropy` skips (as is usual in language models). A micro-batch may contain no label at all. The learning rate is halved
 # after an epoch whose loss has hardly fallen. A rank accumulates the gradients of several micro-batches before each step. The loop runs to its end without an
 # error, but its result depends on the number of ranks.

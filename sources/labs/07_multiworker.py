@@ -53,7 +53,7 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 #
 # <details><summary>Hint</summary>
 #
-# Indices are numbered within a kind, whereas ports are numbered within a host. For more help, run `hint("07-config")` in a separate cell.
+# Indices number the processes of one kind, whereas ports number the processes on one host. For more help, run `hint("07-config")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="config"

@@ -211,7 +211,8 @@ check.step(cluster, "synchronous_step")
 #
 # <details><summary>Hint</summary>
 #
-# Count the updates, and remember for each worker how many updates preceded its last answer. For more help, run `hint("08-asynchronous")` in a separate cell.
+# Count the updates, and remember for each worker how many updates had been made when it was last answered. For more help, run `hint("08-asynchronous")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="asynchronous"

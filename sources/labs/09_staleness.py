@@ -38,9 +38,9 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. From the log
 #
-# A server has logged what happened, in order. The entry `("pull", 2)` means that worker 2 received the newest weights, and `("push", 2)` means that its
-# gradient arrived and was applied. **Version** v means the weights after v updates. A worker may pull long after its last push, and it may pull twice before it
-# pushes, in which case the second pull counts.
+# A server has logged what happened, in order. The entry `("pull", 2)` means that worker 2 received the newest weights, and `("push", 2)` means that the
+# gradient of worker 2 arrived and was applied. **Version** v means the weights after v updates. A worker may pull long after its last push, and it may pull
+# twice before it pushes, in which case the second pull counts.
 #
 # For each push, find the version from which the gradient was computed, and its **staleness**, that is, the number of updates between the pull of that version
 # and the push.

@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
-# Unit 04 counted rounds and bytes, and this unit determines what they cost. It measures two numbers for a link and derives from these the time of every
-# collective. At the end, you can
+# Unit 04 counted rounds and bytes, and this unit determines what they cost. It measures two numbers for a link and derives the time of every collective from
+# these numbers. At the end, you can
 #
 # * time messages reliably, and fit latency and bandwidth with a confidence band.
 # * predict how long a ring, a tree, halving and doubling, a parameter server, and an all-reduce over two kinds of links take on any number of ranks.
@@ -51,8 +51,8 @@ joined = cluster.run(join)
 #
 # ## A ping-pong
 #
-# The sender cannot see when a message arrives. For this reason, the receiver sends a reply, and we take half of the round-trip time. The first rounds do
-# not count, because they set up the connection.
+# The sender cannot see when a message arrives. Therefore, the receiver sends a reply, and we take half of the round-trip time. The first rounds do not count,
+# because they set up the connection.
 
 # %%
 def ping_pong(n_bytes, repeats=15, warm_up=3):
@@ -152,17 +152,17 @@ settle("05-fit", fitting)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The means give three times the latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of 1 %
-# at 268 MB is 1340 µs, which is more than forty times the latency that we look for. As a result, the largest messages alone determine the line, and the latency
-# is whatever they leave over, which is 17 µs here and can even be negative with different noise. Relative errors treat all sizes alike. To use relative errors,
-# minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight each error by $1/t$.
+# The means give three times the true latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of
+# 1 % at 268 MB is 1340 µs, which is more than forty times the latency that we look for. As a result, the largest messages alone determine the line, and the
+# latency is whatever they leave over, which is 17 µs here and can even be negative with different noise. Relative errors treat all sizes alike. To use relative
+# errors, minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight each error by $1/t$.
 # </details>
 #
 # ## How far can it be trusted?
 #
 # If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** (Efron 1979) pretends to measure again. For each size,
-# it draws as many of our times as there are, with replacement. It fits them and repeats this. The middle 90 % of the fits form a band. `manyhands.simulate`
-# contains the fit and the bootstrap.
+# it draws as many of our times as there are, with replacement. It fits these times and repeats the procedure. The middle 90 % of the fits form a band.
+# `manyhands.simulate` contains the fit and the bootstrap.
 
 # %%
 def told(n_bytes, times_s):
@@ -339,10 +339,10 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 #
 # If the ring takes longer than predicted, compare it with `ready ahead`, which has the same rounds and the same four ranks that send simultaneously, but posts
 # all receives beforehand. If the time of `ready ahead` is close to the prediction, the number of simultaneous messages is not to blame. Instead, each round of
-# our ring waits for something more, and the emulated network below shows for what. If `ready ahead` takes much longer, too (look at the largest size), the
-# ranks share cores and memory, so the assumption that *messages on different links do not disturb each other* does not hold. In addition, the ring adds chunks
-# and starts each round from Python, and the model includes neither. As a result, on one machine the ring and the tree may cross at a different size than
-# predicted, or not at all.
+# our ring also waits for something else, as the emulated network below will show. If `ready ahead` takes much longer, too (look at the largest size), the ranks
+# share cores and memory, so the assumption that *messages on different links do not disturb each other* does not hold. In addition, the ring adds chunks and
+# starts each round from Python, and the model includes neither. As a result, on one machine the ring and the tree may cross at a different size than predicted,
+# or not at all.
 # </details>
 #
 # The next cell compares a message between two ranks with a round of the ring, in which all ranks take part and each receive is posted in its own round. (For
@@ -365,7 +365,7 @@ for size in (16, 1_000_000):
 # network namespace, and a switch between the nodes delays each packet as a link of the given bandwidth and delay would. We take four nodes with 10 Mbit/s and
 # 10 ms between them, as on a poor line between two cities, because such a link is so slow that the processor hardly matters.
 #
-# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times and say so.
+# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times, labelled as such.
 
 # %% tags=["measured"]
 from manyhands.cluster import emulated
@@ -380,9 +380,9 @@ else:
     print("four nodes, 10 Mbit/s and 10 ms between them")
 
 # %% [markdown]
-# The fit should give about 10 ms and 1.25 MB/s. For such a link, the formula gives the size at which ring and tree cross.
+# The fit should give about 10 ms and 1.25 MB/s. For such a link, the formula predicts the size at which ring and tree cross.
 #
-# **Predict.** Now we measure the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
+# **Predict.** We time the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
 
 # %%
 predict("05-crossing",
@@ -469,7 +469,7 @@ settle("05-second-latency", second_latency)
 #
 # For each collective, NVIDIA's nccl-tests print **algbw**, which is $S/t$ for a tensor of $S$ bytes and a time of $t$, and **busbw**. The latter is
 # $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$ for an all-reduce, $\frac{S}{t} \cdot \frac{p-1}{p}$ for an all-gather, a reduce-scatter or an all-to-all, and
-# $\frac{S}{t}$ for a broadcast or a reduce. The factor tells how many times $S$ the busiest rank must at least send or receive *if the ranks do the adding*.
+# $\frac{S}{t}$ for a broadcast or a reduce. Multiplied by $S$, the factor is the least that the busiest rank must send or receive *if the ranks do the adding*.
 # (For an all-gather, $S$ is the size of the gathered tensor.) With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of
 # ranks.
 #
@@ -497,17 +497,17 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 # and still has a low busbw.
 #
 # On 8 H100 GPUs, NCCL lets the NVSwitch do the adding (NVLS) by default, and nccl-tests then print a busbw of up to 480 GB/s on links of 450 GB/s, because
-# fewer bytes travel. In this case, busbw no longer describes a link. With `NCCL_ALGO=Ring`, they print about 370
+# fewer bytes travel. In this case, busbw no longer describes a link. With `NCCL_ALGO=Ring`, the tests print about 370 GB/s
 # ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes, the busbw of NCCL's tree can also exceed the network's bandwidth
 # ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
 # </details>
 #
 # ## Two kinds of links
 #
-# In a cluster, the GPUs of one node have fast links, while the links between nodes are slow. An all-reduce in **two levels** sends less over the slow ones.
-# With $g$ ranks on each of $m$ nodes, it performs a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the other
-# nodes, and an all-gather inside each node follows. Each level has its own latency and bandwidth. The $g$ rings between the nodes share a node's $l \le g$
-# links, so the time is
+# In a cluster, the GPUs of one node have fast links, while the links between nodes are slow. An all-reduce in **two levels** sends fewer bytes over the slow
+# links. With $g$ ranks on each of $m$ nodes, it performs a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the
+# other nodes, and an all-gather inside each node follows. Each level has its own latency and bandwidth. The $g$ rings between the nodes share a node's
+# $l \le g$ links, so the time is
 #
 # $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m\,l\,B_2}\right) $$
 #
@@ -601,13 +601,13 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 #
 # In the flat ring, which passes through the ranks in order, each node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, each of
 # a node's two ranks sends $2 \cdot \frac{1}{2}$ times half a tensor, so together they send one tensor. Therefore, two levels are 1.5 times as fast for a large
-# tensor, or a little more. (With 16 bytes, nearly all of the traffic is set-up. For so few bytes, the model is also rough. It lets each round of `flat` wait
+# tensor, or slightly faster. (With 16 bytes, nearly all of the traffic is set-up. For so few bytes, the model is also rough. It lets each round of `flat` wait
 # for the slow link, although a chunk crosses this link in only three of its six hops, and it omits the second latency, for "ready", that a crossing may take.)
 #
 # With many nodes and one link each, both all-reduces send nearly two tensors over each link. However, two levels save rounds, since they take $2(g-1) + 2(m-1)$
-# rounds instead of $2(gm-1)$, for example 44 instead of 254 on 16 nodes of 8 ranks. In a DGX H100, for example, each of the 8 GPUs has 450 GB/s of NVLink each
-# way and a network link (an InfiniBand NIC) of 50 GB/s, so $l = g = 8$. With such a link for each rank, two levels use all $g$ links of a node, while a single
-# flat ring enters and leaves a node through only one. (NCCL builds several rings, which use different links.)
+# rounds instead of $2(gm-1)$, for example 44 instead of 254 on 16 nodes of 8 ranks. In a DGX H100, each of the 8 GPUs has 450 GB/s of NVLink each way and a
+# network link (an InfiniBand NIC) of 50 GB/s, so $l = g = 8$. With such a link for each rank, two levels use all $g$ links of a node, while a single flat ring
+# enters and leaves a node through only one. (NCCL builds several rings, which use different links.)
 # </details>
 #
 # ## Many small gradients
@@ -640,13 +640,14 @@ for count in (64, 8, 1):
 # The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries combine gradients into larger messages, a
 # technique called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings
 # `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). The libraries do not put everything into
-# one message, because the backward pass computes the last layer's gradients first, which can travel while the first layers' gradients are still being computed.
+# one message, because the backward pass computes the last layer's gradients first, and these can travel while the first layers' gradients are still being
+# computed.
 #
 # ResNet-50 has 161 gradients with a total of 102 MB. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the
 # gradients become ready one after another at equal intervals, that 64 ranks have links of 10 Gbit/s with a latency of 50 µs, and that a library chooses the
 # faster of ring and tree, or the fastest of ring, tree and halving.
 #
-# **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What changes in the library with halving?
+# **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What changes in a library with halving?
 
 # %%
 predict("05-buckets", "How many buckets are best on 64 ranks with ring and tree?",
@@ -687,10 +688,10 @@ settle("05-buckets", best)
 # If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. One bucket takes long with either library (287 or 282 ms), because
 # nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With only ring and tree, small
 # buckets look terrible, but nearly half of the 476 ms for 161 buckets are spent on the bytes of our tree, which sends the whole tensor in each round. With
-# halving, 10 MiB is best, and buckets of 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. For
-# a different number of ranks or different links, a different size is best, and in the lab you look for this size. The backward pass itself ends after 120 ms,
-# but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the latencies and the time before the first bucket is ready, 50
-# ms are therefore not hidden.
+# halving, buckets of 10 MiB are best, and buckets of 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat
+# valley. For a different number of ranks or different links, a different size is best, and in the lab you look for this size. The backward pass itself ends
+# after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the latencies and the time before the first bucket
+# is ready, 50 ms are therefore not hidden.
 # </details>
 #
 # ## Compute against bytes
@@ -714,11 +715,11 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
           f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
 
 # %% [markdown]
-# On DGX H100 nodes, 1236 tokens on each GPU, or 9890 in a node, hide rings over all eight links. If the GPUs of a node split each layer (unit 15), each GPU has
-# an eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight GPUs work on the same
-# tokens, so the right column counts the tokens of a node. It also shows 9890. Hence, splitting the layers does not change the batch that hides the gradients.
-# With fewer tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a latency, which
-# is 2.7 to 14 µs in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+# On DGX H100 nodes, 1236 tokens on each GPU, or 9890 in a node, hide the rings' messages over all eight links. If the GPUs of a node split each layer (unit
+# 15), each GPU has an eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight GPUs work
+# on the same tokens, so the right column, which also shows 9890, counts the tokens of a node. Hence, splitting the layers does not change the batch that hides
+# the gradients. With fewer tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a
+# latency, which is 2.7 to 14 µs in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
 #
@@ -730,10 +731,10 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # "ready". A library may also choose a different algorithm. For example, NCCL chooses by size and wiring, while gloo uses a ring for an all-reduce of any size.
 
 # %% [markdown]
-# > **On GPUs.** A call returns when it is *enqueued*, so a timer around the call measures nothing else. Call `torch.cuda.synchronize()` before each look at the
-# > clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's kernels
-# > run on the GPU's own processors and slow down the computations that run next to them. For a ping-pong, `send` and `recv` are enough, but a hand-written ring
-# > needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
+# > **On GPUs.** A call returns when it is *enqueued*, so a timer around the call measures only the enqueuing. Call `torch.cuda.synchronize()` before each look
+# > at the clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
+# > kernels run on the GPU's own processors and slow down the computations that run next to them. For a ping-pong, `send` and `recv` are enough, but a
+# > hand-written ring needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
 
 # %% [markdown]
 # **The three most common mistakes.** If you time *only the sending*, you miss the arrival, because `send` returns when the message has been handed over, and a

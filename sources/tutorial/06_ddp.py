@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 60, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 DistributedDataParallel
 #
-# With one line around the model, DistributedDataParallel (DDP) turns a training loop for one device into data parallel training. This notebook takes that line
+# With one line around the model, DistributedDataParallel (DDP) turns a training loop for one device into data-parallel training. This notebook takes that line
 # apart. At the end, you can
 #
 # * explain why averaging gradients is not enough, and what else must be equal on all ranks.
@@ -67,7 +67,7 @@ print(f"rows {mine.start} to {mine.stop - 1}")
 # ## Averaged gradients are not enough
 #
 # The loss of the whole batch is the mean of the losses of its quarters, because the quarters have the same size. Therefore, the batch's gradient is the mean of
-# the quarters' gradients, and computing this mean takes one all-reduce for each parameter and a division. The next cell defines this average and a training
+# the quarters' gradients, and computing this mean takes one all-reduce and one division for each parameter. The next cell defines this average and a training
 # loop.
 
 # %% tags=["setup"]
@@ -189,8 +189,8 @@ for name, parameter in model.named_parameters():
 loss_of(model, mine).backward()
 
 # %% [markdown]
-# A hook can therefore *start* the all-reduce of the last layer while the backward pass is still computing the first layer's gradient. With `async_op=True`, the
-# all-reduce immediately returns a *work* handle, and we must call its `wait()` before the optimiser's step.
+# A hook can therefore *start* the all-reduce of the last layer's gradient while the backward pass is still computing the first layer's. With `async_op=True`,
+# the all-reduce immediately returns a *work* handle, and we must call its `wait()` before the optimiser's step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -355,7 +355,7 @@ for step in range(3):
 #
 # <details><summary>Why 330 and 2080 numbers?</summary>
 #
-# The bucket of 330 numbers holds the gradients of the last layer (32 x 10 weights and 10 biases), and the bucket of 2080 numbers holds those of the first layer
+# The bucket of 330 numbers holds the last layer's gradients (32 x 10 weights and 10 biases), and the bucket of 2080 numbers holds the first layer's gradients
 # (64 x 32 weights and 32 biases).
 # </details>
 #
@@ -551,8 +551,8 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 #
 # <details><summary>A layer that is unfrozen later</summary>
 #
-# The opposite mistake raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze the layer later, it is trained, but its gradients are
-# never averaged. Therefore, wrap the model again when you unfreeze a layer.
+# The opposite mistake, a parameter that is used but has no hook, raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze the layer
+# later, it is trained, but its gradients are never averaged. Therefore, wrap the model again when you unfreeze a layer.
 # </details>
 #
 # ## All ranks leave a loop together
@@ -839,7 +839,7 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 #
 # Gradient accumulation has the same trap, and in language models the error is large, because micro-batches hold different numbers of tokens. If you take the
 # mean over each micro-batch, the tokens of a short micro-batch count more. Instead, sum the losses, divide by the number of tokens in all micro-batches of all
-# ranks, and multiply by the number of ranks, because DDP averages. Several libraries had this wrong until 2024 (for example
+# ranks, and multiply by the number of ranks, because DDP averages. Several libraries computed this loss incorrectly until 2024 (for example
 # [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
 # </details>
 #
@@ -859,7 +859,7 @@ print(done.stdout or done.stderr, end="")
 # %% [markdown]
 # How do processes on several nodes find each other? Rank 0 listens on port `MASTER_PORT` of the host `MASTER_ADDR`, where each process reports its `RANK` of
 # `WORLD_SIZE` and learns the addresses of the others. `torchrun` sets these variables. You run it **once per node**, and it starts as many processes as
-# `--nproc-per-node` says, usually one per device. There are two ways to tell it where the processes meet:
+# `--nproc-per-node` specifies, usually one per device. There are two ways to tell it where the processes meet:
 #
 # * Set everything by hand, with N = 0 on the node of `MASTER_ADDR`:
 #   `torchrun --nnodes 2 --node-rank N --nproc-per-node 4 --master-addr HOST --master-port PORT train.py`
@@ -965,9 +965,9 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # <details><summary>Lightning, and a job of full size</summary>
 #
 # **Lightning** writes this loop for you. In [scripts/06_lightning.py](scripts/06_lightning.py), the network of the table above is trained by
-# `Trainer(devices=2, strategy="ddp")`, which uses DDP internally. It ends with the weights that a single process computes (the difference is 2e-16, and a test
-# checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in the folder `work/`. Lightning adds its own sampler unless you disable this
-# (`use_distributed_sampler=False`).
+# `Trainer(devices=2, strategy="ddp")`, which uses DDP internally. The network ends with the weights that a single process computes (the difference is 2e-16,
+# and a test checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in the folder `work/`. Lightning adds its own sampler unless you disable
+# this (`use_distributed_sampler=False`).
 #
 # For a job of full size, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
 # </details>
@@ -983,10 +983,10 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # <details><summary>Is one rank slow, or are all of them slow?</summary>
 #
 # An all-reduce ends when the last rank has reached it, so a step takes equally long on all ranks, and the straggler is the rank that *waits least*. To find the
-# straggler, measure the forward and backward pass on each rank inside `no_sync`, collect the times with `all_gather_object`, and compare them. On GPUs, call
+# straggler, measure the forward and backward passes on each rank inside `no_sync`, collect the times with `all_gather_object`, and compare them. On GPUs, call
 # `torch.cuda.synchronize()` each time before you read the clock. In the traces of two ranks, the slower rank has the shorter all-reduces.
 #
-# If all ranks are slow, their times do not differ, so compare the ranks with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
+# If all ranks are slow, their times hardly differ, so compare the ranks with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
 # operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs, as unit 19 does
 # ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)).
 # </details>

@@ -149,8 +149,8 @@ settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 #
 # ## Which worker sees which sample
 #
-# You provide the dataset of the *whole* job, batched by the **global** batch size. Each worker creates the same dataset, of which
-# `experimental_distribute_dataset` keeps one part for the worker. The **auto-shard policy** decides which part that is:
+# You provide the dataset of the *whole* job, batched by the **global** batch size. Each worker creates the same dataset, and `experimental_distribute_dataset`
+# keeps only the worker's part of it. The **auto-shard policy** decides which part that is:
 #
 # * `DATA` splits each batch into one piece for each replica. A worker reads all of the data and keeps its own pieces.
 # * `FILE` lets worker i of n read the files i, i + n, i + 2n, ... and nothing else.
@@ -335,8 +335,8 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 #
 # ## Model.fit
 #
-# `Model.fit` scales the loss, sums the gradients and shards the data by itself. Its batch size is also the global one. Each worker's loss is the mean over its
-# own rows, divided by the number of replicas, which is right if all replicas have the same number of rows.
+# `Model.fit` scales the loss, sums the gradients and shards the data by itself. The batch size of its dataset is again the global one. Each worker's loss is
+# the mean over its own rows, divided by the number of replicas, which is right if all replicas have the same number of rows.
 
 # %%
 # %%px
@@ -362,8 +362,7 @@ print(track.table("07", cluster.pull("far")[0]))
 # ## What the chief does, and what all workers must do
 #
 # Some variables are not mirrored. Instead, each worker has its own *part* of such a variable, and reading the variable sums or averages the parts of all
-# workers. Metrics belong to these variables, and so does the mean of a batch norm. In the next cell, each worker sets its part of a count, and both write a
-# checkpoint.
+# workers. Examples are metrics and the mean of a batch norm. In the next cell, each worker sets its part of a count, and both workers write a checkpoint.
 
 # %%
 # %%px
@@ -439,8 +438,8 @@ cluster.heal()
 # script trains the same network as above with `Model.fit` and the callback `BackupAndRestore`, which saves the state after each epoch. We kill the chief when
 # epoch 4 begins.
 #
-# **Predict.** Does worker 1 wait, does it get an error, or does it continue alone? (The next cell shows nothing for up to a minute, because two new processes
-# import TensorFlow.)
+# **Predict.** Does worker 1 wait, does it end with an error, or does it continue alone? (The next cell shows nothing for up to a minute, because two new
+# processes import TensorFlow.)
 
 # %%
 predict("07-killed", "The chief is killed. What does worker 1 do?",
@@ -518,8 +517,8 @@ print(*sorted(line for line in done.stdout.splitlines() if line.startswith("work
 folder.cleanup()
 
 # %% [markdown]
-# On one machine, `MirroredStrategy` (unit 02) does the same in one process. Use two workers side by side to try out what will later run on two machines. In
-# PyTorch, the two lines that begin with `worker` become two commands
+# On one machine, `MirroredStrategy` (unit 02) trains on all GPUs in one process. Use two workers side by side to try out what will later run on two machines.
+# In PyTorch, the two lines that begin with `worker` become two commands
 # `torchrun --nnodes 2 --node-rank N --nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, one with N = 0 and one with N = 1, again with
 # `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #

@@ -285,7 +285,7 @@ for w in (4, 16, 64):
 # Which server should keep which variable? Our network has four variables, which hold 2048 weights, 32 biases, 320 weights and 10 biases, respectively. If the
 # variables are assigned to two servers in turn, one server keeps the first and the third.
 #
-# **Predict.** By what factor do the two servers reduce the bytes on the busiest link?
+# **Predict.** By what factor do the two servers reduce the bytes on the busiest link, compared with one server?
 
 # %%
 predict("08-dealt",

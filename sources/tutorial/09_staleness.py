@@ -3,7 +3,7 @@
 #
 # Three workers and a server train together, and no worker waits for another. At the end, you can
 #
-# * measure how old gradients are when they are applied, and compute how old they must be on average.
+# * measure how old gradients are when applied, and compute how old they must be on average.
 # * replay an asynchronous run exactly, from a list of versions.
 # * derive and compute the largest learning rate that a delay allows, and explain how momentum and Adam change it.
 # * bound the age of gradients with a barrier, and explain what that bound promises.
@@ -81,8 +81,8 @@ def work(pause_s):
 
 # %% [markdown]
 # The server takes a gradient from **whichever worker is first**, because it calls `dist.recv` without `src`. It applies this gradient immediately and sends
-# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, it never makes a
-# worker wait.
+# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, this barrier never
+# makes a worker wait.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -160,9 +160,9 @@ settle("09-stale", lambda: sum(step.staleness for step in log) / len(log))
 # <details><summary>Why is the mean always about 2?</summary>
 #
 # A worker pulls right after it pushes. Therefore, each update that *another* worker makes between this worker's first pull and last push falls between the pull
-# and the push of exactly one of this worker's gradients and adds 1 to its staleness. For example, an update by worker 0 counts once for worker 1 and once for
-# worker 2. With W workers, the mean staleness is **W - 1**, minus a little because of the two ends of the run. This holds however fast or slow each worker is,
-# if the run is long compared with the slowest worker's step and if no worker waits. The slow worker sends few gradients, but they are old.
+# and the push of exactly one of this worker's gradients and adds 1 to this gradient's staleness. For example, an update by worker 0 counts once for worker 1
+# and once for worker 2. With W workers, the mean staleness is **W - 1**, minus a little because of the two ends of the run. This holds however fast or slow
+# each worker is, if the run is long compared with the slowest worker's step and if no worker waits. The slow worker sends few gradients, but they are old.
 # </details>
 #
 # The next cell checks the mean by counting. In every run, the sum of all staleness values equals the sum of the versions after each worker's last push, minus
@@ -263,7 +263,7 @@ for delay in (0, 1, 2, 4, 8, 16):
           f"{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
-# The formula, the roots and the replay agree. For long delays the sine nearly equals its angle, so the largest $\text{rate} \cdot h$ is just below
+# The formula, the roots and the replay agree. For long delays, the sine nearly equals its angle, so the largest $\text{rate} \cdot h$ is just below
 # $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh
 # gradients is far too large when gradients are W - 1 updates old.
 #
@@ -380,7 +380,7 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # <details><summary>How to read it</summary>
 #
 # A rate of 0.1 is below the bounds for delays up to 4, so the delay hardly matters. (At delay 8, this rate is a quarter above the bound, but 120 updates are
-# too few to show it.) A rate of 0.5 is below only the bound for delay 0. The longer the delay, the worse the objective becomes, and from delay 4 on, the
+# too few to show it.) A rate of 0.5 is below the bound only at delay 0. The longer the delay, the worse the objective becomes, and from delay 4 on, the
 # training fails. The bound is only a rule of thumb here, because the curvature changes during the run.
 #
 # The runs at a rate of 0.1 show one reason why asynchronous training can work. Where the noise of small batches demands a rate far below the largest stable
@@ -432,12 +432,12 @@ settle("09-adam", swings_of_adam)
 #
 # Near the minimum, the gradients become small, and Adam divides by their size. Therefore, its effective rate grows until this rate exceeds the bound for the
 # delay. Then the weight swings, the gradients become larger, and the effective rate falls again. For this reason, the swing neither dies out nor explodes, and
-# its size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0 the weight begins to swing, too, but only after more
+# its size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0, the weight begins to swing, too, but only after more
 # than 10,000 updates, and by about 0.02. The last line of the output is a warning, because at a rate of 0.02 the weight has come to rest after 1000 updates but
 # swings later.
 # </details>
 #
-# Now we train the network with Adam, at a rate that is good for fresh gradients and at a fifth of it.
+# Now we train the network with Adam, at a rate that is good for fresh gradients and at a fifth of this rate.
 
 # %%
 # %%px --ranks 0
@@ -456,7 +456,7 @@ for delay in (0, 1, 4, 8):
                     for rate in (0.01, 0.002)))
 
 # %% [markdown]
-# Adam does not cure old gradients. At a delay of 1 the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
+# Adam does not cure old gradients. At a delay of 1, the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
 #
 # ## What the bound does not cover (optional)
 #
@@ -504,8 +504,8 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** The second half bounds their age, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run the cells
-# > from the top to this one, and continue here.
+# > **A good place to stop.** The second half bounds the age of gradients, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run
+# > the cells from the top to this one, and continue here.
 
 # %% [markdown]
 # ## Bounded staleness
@@ -516,7 +516,7 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 #
 # What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because the other worker's
 # clock was at least $c - \text{bound}$ at the pull, and that worker can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than
-# $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. The next runs, each with the slow worker, test this bound.
+# $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. The next runs, with the slow worker, test this bound.
 
 # %% tags=["measured"]
 # %%px
@@ -545,7 +545,7 @@ for bound in (0, 2, float("inf")):
 #
 # The next trap is **mistake 2, a barrier that forgets who waits.** When the slowest worker moves on, the server must check *all* workers that wait. If it
 # answers only the worker that has just pushed, the others wait forever. The same happens when a worker dies, unless its clock is removed from the minimum. You
-# write this barrier in the lab.
+# write such a barrier in the lab.
 #
 # ## Backup workers
 #
@@ -591,7 +591,7 @@ settle("09-late", lambda: 100 * (1 - 0.99**100))
 #
 # A step is as slow as the slowest machine that it waits for, so without backups, a fraction $1 - 0.99^{100}$ of the steps includes a late machine. Each backup
 # makes up for one late machine. The time of a step is an **order statistic**, the N-th fastest of N + b times. Suppose that each worker's time is drawn from K
-# measured times. Then the N-th fastest draw is at most the k-th smallest measured time if N or more of the N + b draws are. The probability of this is a
+# measured times. Then the N-th fastest draw is at most the k-th smallest measured time if at least N of the N + b draws are. The probability of this event is a
 # binomial sum, so no drawing is needed.
 # </details>
 #
@@ -644,8 +644,8 @@ plots.against_b(20, wait_s, steps)
 # that is busy with other work. Chen et al. (2016) report 96 + 4 as the best division of 100 machines.
 # </details>
 #
-# The last trap is **mistake 3, backups without counting steps.** Neither the shortest step, which has the most backups, nor the most gradients per second is
-# the goal. Instead, minimise a step's duration times the number of steps.
+# The last trap is **mistake 3, backups without counting steps.** The goal is neither the shortest step, which has the most backups, nor the most gradients per
+# second. Instead, minimise a step's duration times the number of steps.
 #
 # The gradients of a machine that is *always* slow are always dropped. If each machine has a separate shard, the rows of the slow machine never count. To avoid
 # this, draw the rows of all machines from the whole data set, or give the slow machine less to do.
@@ -655,9 +655,9 @@ plots.against_b(20, wait_s, steps)
 #
 # A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo*
 # treats the average change of the weights as a gradient, with which an **outer optimiser**, SGD with Nesterov momentum, takes a step (Douillard et al. 2023).
-# Since no rank runs ahead here, both methods are synchronous, but they communicate rarely.
+# Since no rank runs ahead, both methods are synchronous, but they communicate rarely.
 #
-# In the next cell, all four ranks are workers. Plain averaging is an outer step with a rate of 1 and without momentum.
+# Here, all four ranks are workers. Plain averaging is an outer step with a rate of 1 and without momentum.
 
 # %%
 # %%px
@@ -719,7 +719,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # Without weights, old samples even change the sign of one component, whereas with weights the mean is exactly right. However, a large weight makes the gradient
 # noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in the last
 # line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again, so the
-# staleness of samples is also bounded, as above.
+# staleness of samples is also bounded.
 
 # %% [markdown]
 # > **On GPUs.** NCCL refuses a receive without `src`, and its collectives wait for all members. Therefore, bounded staleness, backup workers, and any server
@@ -754,14 +754,14 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # ## Summary
 #
 # * In a long run without a barrier, the mean staleness is W - 1, whichever worker is slow. The slow worker's gradients are the oldest.
-# * The schedule of versions contains all that chance has done, so you can use it to replay a run.
+# * The schedule of versions contains all that chance has done, so you can replay a run with it.
 # * For curvature h and delay d, the largest stable rate of plain SGD is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$. As soon as there
 #   is a delay, momentum m allows at most $1 - m$ times that rate.
 # * With bounded staleness, a worker that begins a step is at most `bound` steps ahead of the slowest worker, and a gradient is at most
 #   $(W-1)(2\,\text{bound}+1)$ updates old.
 # * With backup workers, the time to the target is the N-th fastest of N + b times, multiplied by the number of steps with N gradients.
 # * Local SGD averages weights rarely, and DiLoCo takes an outer step with their average change.
-# * Old samples are corrected by the importance weight $\pi / \pi_{\text{old}}$, within limits.
+# * Old samples are corrected by the importance weight $\pi / \pi_{\text{old}}$, which is limited.
 #
 # **Now the lab:** you read the log, replay a run, write the barrier, and choose b. After that, unit 17 studies the batch instead of the delay, and unit 18
 # handles workers that die.
