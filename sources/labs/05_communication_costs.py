@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 Lab: measure, fit, predict
 #
-# You measure a link, find its latency and its bandwidth, and predict how long an all-reduce will take on worlds that you do not have. At the end, you can
+# You measure a link, find its latency and its bandwidth, and predict how long an all-reduce will take in worlds that you do not have. At the end, you can
 #
 # * time messages reliably.
-# * fit the latency and bandwidth of a link that sends small and large messages by different protocols, to times of which some are far off.
+# * fit the latency and bandwidth of a link that uses different protocols for small and large messages, although some of the measured times are far off.
 # * estimate how far a fit can be trusted.
-# * predict collectives for which the tutorial has no formula, and choose into how many pieces a broadcast is cut.
+# * predict the time of collectives for which the tutorial has no formula, and choose the number of pieces into which a broadcast is cut.
 # * find the largest number of ranks on which a ring is not slower than a tree.
-# * choose how many gradients travel together.
+# * choose how many gradients are sent in one message.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 65 · **Ranks:** 4 · **Points:** 17.
 #
-# Only the first exercise runs on the ranks (`%%px`), while the others run in this kernel. The checks draw hidden links with known latency and bandwidth, so
-# there is a true value, and your answers must meet it within the stated tolerance. Below each check, you see what it prints when the answer is right. The
-# messages go through gloo with CPU tensors, even on a machine with GPUs, because a clock there would time the call and not the message (tutorial, *On GPUs*).
+# Only the first exercise runs on the ranks (`%%px`), while the others run in this kernel. The checks draw hidden links whose true latency and bandwidth they
+# know, and your answers must match these within the stated tolerance. Below each check, you see what it prints when the answer is right. The messages go
+# through gloo with CPU tensors, even on a machine with GPUs, because on a GPU, a clock would time the call and not the message (see *On GPUs* in the tutorial).
 
 # %% tags=["setup"]
 import numpy as np
@@ -38,14 +38,14 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # ## 1. A ping-pong
 #
 # Rank 0 sends a message to rank `peer`, which sends a message of the same size back. `clock()` returns seconds, as `time.perf_counter()` does. The check passes
-# its own clock, which moves with the messages. All ranks call the function, but ranks other than 0 and `peer` do nothing.
+# its own clock, which advances with the messages. All ranks call the function, but ranks other than 0 and `peer` do nothing.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# When does a round begin, and what has happened when rank 0 knows that it is over? How many messages was that? For more help, run `hint("05-ping-pong")` in a
-# separate cell.
+# When does a round begin, and what has happened by the time rank 0 knows that the round is over? How many messages have been sent? For more help, run
+# `hint("05-ping-pong")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="ping-pong"
@@ -80,12 +80,13 @@ check.ping_pong(cluster, "ping_pong")
 #
 # Libraries send small and large messages by different protocols, for example LL and Simple in NCCL, or eager and rendezvous in MPI. The protocol for small
 # messages has the lower latency, but also the lower bandwidth. The times of such a link therefore follow two lines, one for each protocol, and a single line
-# through all sizes fits neither. Find the latency and the bandwidth of the protocol for **large** messages, since it carries buckets of gradients.
+# through all sizes fits neither. Find the latency and the bandwidth of the protocol for **large** messages, since this protocol carries the buckets of
+# gradients.
 #
-# `n_bytes` holds sizes, the smallest first, each about twice the one before. `times_s` holds a list of measured times for each of them, which is long for small
-# messages and shorter for large ones. Most times are within a few per cent of the truth. However, about every seventh time is far too long, because something
-# else ran. At one of the sizes, which you must find, the protocol changes. All smaller sizes are sent by the protocol for small messages, while this size and
-# all larger ones are sent by the protocol for large messages. At least four of the sizes belong to each protocol.
+# `n_bytes` holds the sizes in ascending order, each about twice the previous one. For each size, `times_s` holds a list of measured times, which is long for
+# small messages and shorter for large ones. Most times are within a few per cent of the truth. However, about every seventh time is far too long, because
+# something else ran at the same time. At one of the sizes, which you must find, the protocol changes. All smaller sizes are sent by the protocol for small
+# messages, while this size and all larger ones are sent by the protocol for large messages. At least four of the sizes belong to each protocol.
 #
 # Your answers must be right to within 10 % on each of five hidden links, which range from shared memory and NVLink to a line between two cities. The sizes span
 # up to seven powers of ten on some links, and fewer than three on others.
@@ -94,9 +95,9 @@ check.ping_pong(cluster, "ping_pong")
 #
 # <details><summary>Hint</summary>
 #
-# If you knew at which size the protocol changes, how would you fit the line of the larger sizes? You do not know it, so try every possible size. With which of
-# them do two lines, one through the smaller sizes and one through the others, fit best, and in which unit must their errors be compared? For more help, run
-# `hint("05-fit")` in a separate cell.
+# If you knew at which size the protocol changes, how would you fit the line of the larger sizes? You do not know this size, so try every possible one. With
+# which size do two lines, one through the smaller sizes and one through the others, fit best, and in which unit must their errors be compared? For more help,
+# run `hint("05-fit")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fit"
@@ -125,8 +126,9 @@ check.fit(fit)
 # %% [markdown]
 # ## 3. How far can it be trusted?
 #
-# Give a band for each of the two numbers by the **bootstrap**, which pretends that you measure again. For each size, draw as many of its times as there are,
-# with replacement, and fit the drawn times. The middle `level` of the results is the band. 200 repetitions are enough.
+# Compute a band for the latency and one for the bandwidth by the **bootstrap**, which pretends that you measure again. For each size, draw as many of its times
+# as there are, with replacement. Fit the drawn times, and repeat this procedure (200 repetitions are enough). The middle part of the results, a fraction of
+# `level`, is the band.
 #
 # The check measures one link 16 times, and examines how often your bands contain the truth and how wide they are. This link has only one protocol,
 # and the check passes a correct `fit` for one protocol, so this exercise does not depend on the previous one.
@@ -135,7 +137,7 @@ check.fit(fit)
 #
 # <details><summary>Hint</summary>
 #
-# `draw.choice(times, len(times))` draws with replacement. If 0.9 of the results must be inside the band, how much is below it? For more help, run
+# `draw.choice(times, len(times))` draws with replacement. If 0.9 of the results must be inside the band, what fraction is below it? For more help, run
 # `hint("05-interval")` in a separate cell.
 # </details>
 
@@ -158,15 +160,15 @@ check.interval(interval)
 # %% [markdown]
 # ## 4. A chain in pieces
 #
-# Predict two collectives that are not in the tutorial's table. The first is an **all-gather** along a ring, where `n_bytes` is the size of the whole gathered
-# tensor. The second is a **broadcast along a chain**, in which rank 0 sends to rank 1, rank 1 to rank 2, and so on. The tensor is cut into `pieces` equal
-# parts. A rank passes a part on while it receives the next one, but it sends one part at a time, and each begins when the one before has arrived. NCCL moves
-# large tensors like this along its chains and trees.
+# Predict the times of two collectives that are not in the tutorial's table. The first is an **all-gather** along a ring, for which `n_bytes` is the size of the
+# whole gathered tensor. The second is a **broadcast along a chain**, in which rank 0 sends to rank 1, rank 1 to rank 2, and so on. The tensor is cut into
+# `pieces` equal parts. A rank passes a part on while it receives the next one, but it sends only one part at a time, and each part begins when the previous one
+# has arrived. NCCL moves large tensors along its chains and trees in this way.
 #
-# Then choose the number of pieces. The check accepts a whole number with which the broadcast takes at most 3 % longer than with the best one.
+# Then choose the number of pieces. The check accepts any whole number with which the broadcast takes at most 3 % longer than with the best one.
 #
-# Links are full duplex, and messages on different links do not disturb each other. A single rank sends nothing. Do not round a part of the tensor, although it
-# may be a fraction of a byte.
+# Links are full duplex, and messages on different links do not disturb each other. A single rank sends nothing. Do not round the size of a part, although it
+# may not be a whole number of bytes.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -210,15 +212,15 @@ check.chain(all_gather_s, chain_s, best_pieces)
 # %% [markdown]
 # ## 5. How many ranks for a ring?
 #
-# A library always sums tensors of one size. What is the largest number of ranks, up to `limit`, on which a ring takes no longer than a tree? (It may take
-# longer on some smaller numbers of ranks.) The ring has $2(p-1)$ rounds of a p-th of the tensor, and the tree has $2\lceil\log_2 p\rceil$ rounds of the whole
-# tensor, as in the tutorial's table.
+# A library always sums tensors of the same size. What is the largest number of ranks, up to `limit`, on which a ring takes no longer than a tree? (It may take
+# longer on some smaller numbers of ranks.) As in the tutorial's table, the ring has $2(p-1)$ rounds, each of which sends a p-th of the tensor, and the tree has
+# $2\lceil\log_2 p\rceil$ rounds, each of which sends the whole tensor.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# Look at the sizes in the tutorial at which ring and tree cross on 4 and on 5 ranks. In which direction do they change? For more help, run `hint("05-ranks")`
+# In the tutorial, look at the sizes at which ring and tree cross on 4 and on 5 ranks. Which of the two sizes is larger? For more help, run `hint("05-ranks")`
 # in a separate cell.
 # </details>
 
@@ -243,17 +245,17 @@ check.ranks(most_ranks)
 # ## 6. Buckets
 #
 # Gradients become ready one after another while the backward pass continues, and they are put into a bucket in this order. A bucket is full as soon as it holds
-# `bucket_bytes` **or more**. It is sent when it is full (the last one when there are no more gradients) and the network is free, because the network carries
-# one bucket at a time. `all_reduce_s(n_bytes)` returns how long that takes.
+# `bucket_bytes` **or more**. The network carries only one bucket at a time, so a bucket is sent as soon as it is full and the network is free. (The last bucket
+# is sent even if it is not full.) `all_reduce_s(n_bytes)` returns how long the network needs for a bucket of `n_bytes`.
 #
-# First compute when the last gradient has been summed. Then choose the best size of buckets. The check accepts a time that is at most 8 % longer than the best.
-# You do not need a formula, so try sizes.
+# First compute when the last gradient has been summed. Then choose the best bucket size. The check accepts a time that is at most 8 % longer than the shortest.
+# You do not need a formula, because you can try several sizes.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# When does the network begin to send a bucket? It is the later of two moments. For more help, run `hint("05-fusion")` in a separate cell.
+# When does the network begin to send a bucket? The answer is the later of two moments. For more help, run `hint("05-fusion")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="fusion"
@@ -287,11 +289,11 @@ check.fusion(finish_s, best_bucket_bytes)
 # %% [markdown]
 # ## All together
 #
-# Now you measure, fit and predict your own machine with your own tools. This part is not graded, and its results differ each time because the times are real.
-# Your `fit` looks for a change here as well, so its latency and bandwidth describe only the larger sizes, even if your machine has the same protocol for all.
-# The last three lines are predictions by the alpha-beta model, with the latency and the bandwidth that you have fitted. For each size,
-# *a ring up to ...* is the largest number of ranks, of at most 4096, on which a ring takes no longer than a tree. A chain of 64 ranks
-# in its best number of pieces is compared with the same chain in one piece.
+# Now you measure your own machine, fit the times, and make predictions, all with your own tools. This part is not graded, and its results differ each time
+# because the times are real. Your `fit` looks for a change of protocols here as well, so its latency and bandwidth describe only the larger sizes, even if your
+# machine uses the same protocol for all sizes. The last three lines of the output are predictions of the alpha-beta model with the latency and the bandwidth
+# that you have fitted. For each size, *a ring up to ...* gives the largest number of ranks, up to 4096, on which a ring takes no longer than a tree. A
+# broadcast along a chain of 64 ranks in the best number of pieces is compared with the same broadcast in one piece.
 
 # %% tags=["measured"]
 # %%px
@@ -317,14 +319,14 @@ for n_bytes in (1000, 1_000_000, 100_000_000):
           f"pieces, and {chain_s(64, n_bytes, 1, latency_s, bytes_per_s):.3g} s in one")
 
 # %% [markdown]
-# Are such predictions right? The tutorial checks its own predictions. On one machine, the ranks of a ring share cores and memory, and gloo's "ready" costs a
-# second latency in each round, but the model knows neither. On separate links, the tree takes the predicted time, and so does the ring if all receives are
-# posted ahead.
+# Are such predictions right? The tutorial checks its own predictions. On one machine, the ranks of a ring share cores and memory, and gloo's "ready" message
+# costs a second latency in each round, but the model includes neither effect. On separate links, the tree takes the predicted time, and so does the ring if all
+# receives are posted ahead.
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` has the same models, and more. Unit 19 gives them your measurements and predicts published tables.
-# * Unit 06 has real buckets, with `bucket_cap_mb`. Unit 08 splits the server's link into parts. Unit 10 has Horovod's fusion buffer.
+# * `manyhands.simulate` contains the same models and others. Unit 19 applies them to your measurements and predicts published tables.
+# * Unit 06 uses real buckets (`bucket_cap_mb`), unit 08 replaces the one server by several, and unit 10 uses Horovod's fusion buffer.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).
 
 # %%

@@ -1,15 +1,15 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 Lab: DistributedDataParallel from hooks
 #
-# You write DistributedDataParallel yourself, in six small pieces, and it reaches the weights that a single process computes. Then you repair two loops that run
-# but are wrong, and you hand a training run to Slurm. At the end, you can
+# You write DistributedDataParallel yourself, in six small pieces, and your version reaches the weights that a single process computes. Then you repair two
+# loops that run but are wrong, and you hand a training run to Slurm. At the end, you can
 #
 # * start all ranks of a group from the same state, with equal parameters and buffers.
 # * cut gradients into buckets, and send each bucket as one asynchronous all-reduce while the backward pass is still running.
 # * keep ranks that used different parameters from waiting for each other.
 # * accumulate gradients without communication.
 # * distribute uneven data so that every rank takes the same number of steps.
-# * find the bugs in a training loop that runs without an error, from its messages, its rows and its weights.
+# * use messages, rows and weights to find the bugs in a training loop that runs without an error.
 # * complete a batch file that starts a training job on several nodes.
 #
 # **Before:** the tutorial of this unit, or the PyTorch that it teaches. **Minutes:** 85 · **Ranks:** 4, on 2 nodes · **Points:** 19.
@@ -74,14 +74,15 @@ check.broadcast(cluster, "broadcast_state")
 # %% [markdown]
 # ## 2. Buckets
 #
-# A message costs time before its first byte moves, so many small messages are slow. A single large one, however, can leave only when the backward pass has
+# A message costs time before its first byte moves, so many small messages are slow. A single large message, however, can leave only when the backward pass has
 # ended. Buckets of a few megabytes are a compromise. Since the backward pass reaches the last layer first, the first bucket holds the last parameters.
 #
 # *Difficulty ●○○, 7 minutes, 1 point*
 #
 # <details><summary>Hint</summary>
 #
-# Do you open a new bucket when the previous one is full, or when there is something to put into it? For more help, run `hint("06-buckets")` in a separate cell.
+# Do you open a new bucket as soon as the previous one is full, or only when there is a parameter to put into the new one? For more help, run
+# `hint("06-buckets")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="buckets"
@@ -112,10 +113,11 @@ check.buckets(cluster, "make_buckets")
 # %% [markdown]
 # ## 3. Launch and land
 #
-# `launch` packs the gradients of a bucket into one flat tensor and starts its all-reduce without waiting for it. `land` waits for it, divides the sum, and
-# gives each parameter its piece. You choose what `launch` returns, because only `land` receives it.
+# `launch` packs the gradients of a bucket into one flat tensor and starts its all-reduce without waiting for it. `land` waits for this all-reduce, divides the
+# sum by the number of ranks, and gives each parameter its piece. You choose what `launch` returns, because only `land` receives the returned value.
 #
-# A parameter without a gradient on this rank (`grad is None`) counts as zeros. After `land`, all of the bucket's parameters have the mean as their gradient.
+# A parameter without a gradient on this rank (`grad is None`) contributes zeros. After `land`, the gradient of each of the bucket's parameters is the mean over
+# the ranks.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
@@ -176,7 +178,8 @@ class HandDDP(nn.Module):
         return self.module(*inputs)
 
 # %% [markdown]
-# You write what happens when a gradient is ready, and what remains to be done between the backward pass and the optimiser's step.
+# You write `gradient_ready`, which autograd calls when a gradient is ready, and `finish`, which the training loop calls between the backward pass and the
+# optimiser's step.
 #
 # All ranks must send their buckets in the same order. Suppose that bucket 0 holds the last layer. On a rank that did not use this layer, the other buckets are
 # ready first:
@@ -188,7 +191,7 @@ class HandDDP(nn.Module):
 # rank 2:    bucket 1   bucket 2   bucket 0    none, none, then 0, 1, 2 together
 # ```
 #
-# Bucket 1 therefore never leaves before bucket 0, and `finish` sends whatever has not left when the backward pass ends.
+# Bucket 1 therefore never leaves before bucket 0, and `finish` sends all buckets that have not left by the end of the backward pass.
 #
 # *Difficulty ●●●, 15 minutes, 3 points*
 #
@@ -325,7 +328,7 @@ check.sampler(cluster, "PaddedSampler")
 # ## 7. Find the bugs in a training loop
 #
 # The next loop was written for DDP on two nodes. It runs, its loss falls, and no error is raised. In each step, a rank takes 8 rows. Three things in the loop
-# are wrong. Do not read it for too long. Look instead at what it did, in the evidence below it.
+# are wrong. Do not spend too long on reading it. Look instead at what the loop did, in the evidence below.
 
 # %%
 # %%px --setup
@@ -381,7 +384,7 @@ evidence(faulty_training)
 #
 # <details><summary>Hint</summary>
 #
-# Compare the line of one rank with the line of another one, and then the first two steps of a rank with its last two. For more help, run `hint("06-bug")` in a
+# Compare the line of one rank with the line of another rank, and then the first two steps of a rank with its last two. For more help, run `hint("06-bug")` in a
 # separate cell.
 # </details>
 
@@ -411,10 +414,10 @@ check.bug(cluster, "training")
 # %% [markdown]
 # ## 8. Find the bugs in a fine-tuning loop
 #
-# The next loop fine-tunes a network in two stages. In epoch 0 it trains only the head, and from epoch 1 on it trains all layers. Many rows have no label, so
-# their `y` is -100, which `cross_entropy` skips (as is usual in language models). A micro-batch may have no label at all. The learning rate is halved after an
-# epoch whose loss has hardly fallen. A rank accumulates the gradients of several micro-batches before each step. The loop runs to its end without an error, but
-# its result depends on the number of ranks.
+# The next loop fine-tunes a network in two stages. In epoch 0, it trains only the head, and from epoch 1 on, it trains all layers. Many rows have no label, so
+# their `y` is -100, a value that `cross_entropy` skips (as is usual in language models). A micro-batch may contain no label at all. The learning rate is halved
+# after an epoch whose loss has hardly fallen. A rank accumulates the gradients of several micro-batches before each step. The loop runs to its end without an
+# error, but its result depends on the number of ranks.
 
 # %%
 # %%px --setup
@@ -475,9 +478,9 @@ def evidence_of(fine_tuning):
 evidence_of(faulty_fine_tuning)
 
 # %% [markdown]
-# Three things are wrong, and the evidence shows two of them. The third one remains even when all ranks agree with each other. A single process that takes the
-# labels of all ranks in each step, without micro-batches, still ends with different weights. In this comparison, the single process gives its scheduler the
-# mean loss of all labels of the epoch.
+# Three things in the loop are wrong, and the evidence shows two of them. The third one remains even when all ranks agree with each other. In that case, a
+# single process that takes the labels of all ranks in each step, without micro-batches, still ends with different weights. In this comparison, the single
+# process gives its scheduler the mean loss of all labels of the epoch.
 #
 # Copy `faulty_fine_tuning` into the cell below and repair it. Then run `evidence_of(fine_tuning)` in a cell that begins with `%%px`.
 #
@@ -534,23 +537,23 @@ check.fine_tuning(cluster, "fine_tuning")
 # %% [markdown]
 # ## 9. A batch file
 #
-# On a real cluster, the ranks do not belong to a notebook. [06_train.py](06_train.py), which is next to this lab, trains with PyTorch's DDP, saves and resumes.
-# Here, `torchrun` starts it on two emulated nodes with one rank each.
+# On a real cluster, the ranks do not belong to a notebook. The script [06_train.py](06_train.py), which is next to this lab, trains with PyTorch's DDP, saves
+# checkpoints, and resumes from them. Here, `torchrun` starts the script on two emulated nodes with one rank each.
 
 # %%
 run = cluster.launch("06_train.py", with_="torchrun", ranks_per_node=1)
 
 # %% [markdown]
-# On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**, while `srun` starts a command on all of them, once for each task.
+# On Slurm, `sbatch FILE` waits for nodes and then runs the file **on the first of them**, while `srun` starts a command on all nodes, once for each task.
 # Complete the file below, and replace each `exit 1` with your own lines:
 #
-# * The job asks for two nodes and one task on each. (`#SBATCH` lines count only before the first command.)
-# * It starts one `torchrun` on each node, with two ranks each, for `06_train.py --checkpoint digits.pt`.
-# * All of them meet at the first node, for which `MASTER_ADDR` and `MASTER_PORT` are given.
+# * The job asks for two nodes and one task on each. (`#SBATCH` lines take effect only before the first command.)
+# * The job starts one `torchrun` on each node, which runs `06_train.py --checkpoint digits.pt` on two ranks.
+# * All ranks meet at the first node, for which `MASTER_ADDR` and `MASTER_PORT` are given.
 # * The number of nodes appears in one place only, so that `sbatch --nodes=3 FILE` works too.
 #
 # You do not need Slurm for this exercise, because the check runs the file in bash, with stand-ins for `srun`, `scontrol` and `torchrun` that record how they
-# are called. (The course's own tests hand the solution to a real Slurm.) To get the job as a file, run `pathlib.Path("digits.sbatch").write_text(JOB)`.
+# are called. (The course's own tests submit the solution to a real Slurm.) To save the job as a file, run `pathlib.Path("digits.sbatch").write_text(JOB)`.
 #
 # *Difficulty ●●○, 10 minutes, 2 points*
 #
@@ -585,8 +588,8 @@ check.job(JOB)
 # %% [markdown]
 # ## All together
 #
-# Your pieces from exercises 1 to 6 now train a network on handwritten digits. PyTorch's own DistributedDataParallel trains next to them, from the same state
-# and on the same samples. This part is not graded, but it works only if your pieces do.
+# Your pieces from exercises 1 to 6 now train a network on handwritten digits. For comparison, PyTorch's own DistributedDataParallel trains the same network
+# from the same state and on the same samples. This part is not graded, but it works only if your pieces do.
 
 # %%
 # %%px
@@ -616,7 +619,7 @@ print(f"accuracy {correct:.2f}, same weights as PyTorch's to 1e-5: {far < 1e-5}"
 # %% [markdown]
 # ## Where to go on
 #
-# * PyTorch's own version of what you wrote is in C++, in `reducer.cpp`. Li et al. (2020) describe its design and give measurements, in
+# * PyTorch's own version of what you wrote is the C++ file `reducer.cpp`. Li et al. (2020) describe its design and give measurements in
 #   [PyTorch Distributed: Experiences on Accelerating Data Parallel Training](https://arxiv.org/abs/2006.15704).
 # * Unit 16 shards what every rank still holds in full here, namely gradients, optimiser states and weights.
 

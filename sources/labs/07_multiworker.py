@@ -8,7 +8,7 @@
 # * train with `Model.fit` on several workers, with the same steps and the same weights as a single process.
 # * scale the losses and the penalty so that the parts of all workers add up to the objective of a single process.
 # * predict which worker sees which sample under each auto-shard policy, and write an input pipeline that gives each sample to exactly one worker.
-# * save a checkpoint on several workers so that one file is left.
+# * save a checkpoint on several workers so that only one file remains.
 #
 # **Before:** the tutorial of this unit, or as much `tf.distribute` as it covers. **Minutes:** 50 · **Ranks:** 3 workers · **Points:** 16.
 #
@@ -42,10 +42,10 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 # %% [markdown]
 # ## 1. TF_CONFIG for any layout
 #
-# A launcher starts some processes, which are numbered 0, 1, 2, ... It knows the host of each process, and how many processes of each kind there are. If several
-# processes share a host, each of them needs its own port.
+# A launcher starts some processes, which are numbered 0, 1, 2, ... The launcher knows the host of each process and the number of processes of each kind. If
+# several processes share a host, each of them needs its own port.
 #
-# For example, `tf_config(["a", "a", "b"], 5000, {"chief": 1, "worker": 2}, 2)` belongs to worker 1, which is on host b:
+# For example, `tf_config(["a", "a", "b"], 5000, {"chief": 1, "worker": 2}, 2)` returns the text for worker 1, which is on host b:
 #
 #     {"cluster": {"chief": ["a:5000"], "worker": ["a:5001", "b:5000"]}, "task": {"type": "worker", "index": 1}}
 #
@@ -53,7 +53,7 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 #
 # <details><summary>Hint</summary>
 #
-# The index counts within a kind, whereas the ports count within a host. For more help, run `hint("07-config")` in a separate cell.
+# Indices number the processes of one kind, whereas ports number the processes on one host. For more help, run `hint("07-config")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="config"
@@ -81,11 +81,11 @@ check.config(tf_config)
 # %% [markdown]
 # ## 2. Model.fit on all workers
 #
-# All workers call your function with the same arrays, where `x` holds all samples and `y` their classes. Train a model from `make_model()` with `Model.fit` and
-# plain SGD, for `epochs` epochs. In each step, *all* workers together use `global_batch` samples, in their stored order. The workers must end with the same
-# weights as a single process that starts with the chief's weights.
+# All workers call your function with the same arrays `x`, which holds all samples, and `y`, which holds their classes. Train a model from `make_model()` with
+# `Model.fit` and plain SGD, for `epochs` epochs. In each step, *all* workers together use `global_batch` samples, in their stored order. The workers must end
+# with the same weights as a single process that starts with the chief's weights.
 #
-# The model's outputs are scores and not probabilities. The batch divides evenly, and `strategy` is defined in the set-up cell.
+# The model's outputs are scores and not probabilities. The batch can be divided evenly among the workers. The set-up cell has defined `strategy`.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
@@ -127,8 +127,8 @@ check.fit(cluster, "train_with_fit")
 #
 # <details><summary>Hint</summary>
 #
-# How many times is the penalty in the sum? `tf.nn.scale_regularization_loss` knows how many replicas there are. For more help, run `hint("07-loss")` in a
-# separate cell.
+# How many times does the sum contain the penalty? `tf.nn.scale_regularization_loss` knows how many replicas there are. For more help, run `hint("07-loss")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="loss"
@@ -150,17 +150,18 @@ check.loss(cluster, "part_of_objective")
 # ## 4. Which worker sees which sample?
 #
 # The data is stored in files. File 0 has `files[0]` samples, file 1 has `files[1]`, and so on, and the samples are numbered consecutively across all files,
-# starting at 0. The data is read in this order and batched by the *global* batch size. Predict what `experimental_distribute_dataset` gives to each worker, for
-# the three policies of the tutorial.
+# starting at 0. The data is read in this order and batched by the *global* batch size. For each of the policies `OFF`, `DATA` and `FILE`, predict which samples
+# `experimental_distribute_dataset` gives to each worker.
 #
-# The batch size need not be divisible by the number of workers. The last batch may be smaller, and it is then split by its own size.
+# The batch size need not be divisible by the number of workers. The last batch may be smaller than the others. In that case, its own size decides how it is
+# split.
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# In the tutorial, a batch of 4 on two workers was split into 2 and 2. On three workers, a batch of 5 is split into 2, 2 and 1, and a batch of 4, which the last
-# one may be, into 2, 2 and 0. For more help, run `hint("07-seen")` in a separate cell.
+# In the tutorial, a batch of 4 on two workers was split into 2 and 2. On three workers, a batch of 5 is split into 2, 2 and 1, and a batch of 4, such as a
+# smaller last batch, is split into 2, 2 and 0. For more help, run `hint("07-seen")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="seen"
@@ -190,14 +191,14 @@ check.seen(who_sees)
 # %% [markdown]
 # ## 5. Your own input
 #
-# `strategy.distribute_datasets_from_function(f)` calls `f(context)` once on each worker, and you shard, shuffle and batch the data yourself. The `context`
-# provides
+# `strategy.distribute_datasets_from_function(f)` calls `f(context)` once on each worker, and in `f` you shard, shuffle and batch the data yourself. The
+# `context` provides
 #
-# * `num_input_pipelines` and `input_pipeline_id`, which say how many workers there are, and which of them this is.
+# * `num_input_pipelines` and `input_pipeline_id`, which tell how many workers there are, and which of them is calling `f`.
 # * `num_replicas_in_sync` and `get_per_replica_batch_size(global_batch)`. A worker with four GPUs has four replicas, and its pipeline supplies one batch after
 #   another to them.
 #
-# All workers get the same `seed`. In each epoch,
+# All workers receive the same `seed`. In each epoch,
 #
 # * all workers together see each sample exactly once.
 # * the samples are in a shuffled order that changes from epoch to epoch and with the seed. The set of samples that a worker sees changes, too. (Epoch 1 of one
@@ -229,11 +230,11 @@ check.dataset(cluster, "make_dataset")
 # %% [markdown]
 # ## 6. One checkpoint
 #
-# All workers call `save`. Since a checkpoint may hold variables of which each worker has a part, such as a metric or the mean of a batch norm, writing it is a
-# collective call. However, one file is enough, and two processes must not write the same file.
+# All workers call `save`. A checkpoint may hold variables of which each worker has only a part, such as a metric or the mean of a batch norm. Therefore,
+# writing a checkpoint is a collective call. However, one file is enough, and two processes must not write the same file.
 #
-# Afterwards, the chief's checkpoint is at `path`, and nothing else is left, neither there nor elsewhere. If the folder of `path` does not exist yet, TensorFlow
-# creates it.
+# After the call, the chief's checkpoint must be at `path`, and nothing else may be left, neither there nor elsewhere. If the folder of `path` does not exist
+# yet, TensorFlow creates it.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*
 #
@@ -264,9 +265,9 @@ check.save(cluster, "save")
 # %% [markdown]
 # ## All together
 #
-# This is the task that runs through units 01 to 10, a network that trains on handwritten digits for 60 steps with batches of 250 rows. With your part of the
-# objective, it trains on three workers, which share the 250 rows as 84, 84 and 82. The reference is a single process without TensorFlow. This part is not
-# graded, but it works as soon as your pieces do.
+# Units 01 to 10 share one task, in which a network trains on handwritten digits for 60 steps with batches of 250 rows. With your part of the objective, the
+# network trains on three workers, which have 84, 84 and 82 of the 250 rows. The reference is a single process without TensorFlow. This part is not graded, but
+# it works as soon as your function from exercise 3 does.
 
 # %%
 # %%px
@@ -302,8 +303,9 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 # ## As a script
 #
 # The script [07_train.py](07_train.py), next to this lab, trains the same network with `Model.fit`. It is run by two processes that differ only in their
-# `TF_CONFIG`, and it keeps a backup in a folder that all workers can see. On Slurm, [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from what Slurm knows
-# when you run `sbatch 07_train.sbatch FOLDER`. The next cell shows nothing for up to a minute, because two new processes import TensorFlow.
+# `TF_CONFIG`, and it keeps a backup in a folder that all workers can see. If you run `sbatch 07_train.sbatch FOLDER` on Slurm, the file
+# [07_train.sbatch](07_train.sbatch) writes `TF_CONFIG` from the data that Slurm provides. The next cell shows nothing for up to a minute, because two new
+# processes import TensorFlow.
 
 # %%
 import tempfile
@@ -317,8 +319,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # * Try a mistake. In `replica_step` of *All together*, take the mean over the worker's own rows with
 #   `part = tf.reduce_mean(each) + tf.nn.scale_regularization_loss(track.DECAY * tf.add_n([tf.nn.l2_loss(w) for w in weights]))`. Then run both cells of *All
-#   together* again, and look at the objective and the distance.
-# * Unit 08 covers parameter servers, where workers need not wait for each other. Unit 18 covers training that continues when a worker is lost.
+#   together* again, and look at the objective and at the comparison of the weights.
+# * Unit 08 covers parameter servers, with which workers need not wait for each other. Unit 18 covers training that continues when a worker is lost.
 #
 # **References.** TensorFlow tutorial, [Multi-worker training with Keras](https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras) · TensorFlow
 # tutorial, [Distributed input](https://www.tensorflow.org/tutorials/distribute/input)

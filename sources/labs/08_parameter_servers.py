@@ -8,13 +8,13 @@
 # * write a synchronous server, whose workers end with the same weights as a single process.
 # * write an asynchronous server, replay a schedule on it, and compute how stale each gradient was.
 # * compute from latency and bandwidth how many servers are enough, and when more of them do not help.
-# * train with TensorFlow's `ParameterServerStrategy`, where each gradient is computed on a worker and the variable is stored on a server.
+# * train with TensorFlow's `ParameterServerStrategy`, which computes each gradient on a worker and stores the variable on a server.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 60 · **Ranks:** 5 · **Points:** 21.
 #
-# Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. The checks use one, two or three of the ranks as servers, and not
-# always the first ones, while the others are workers. If a mistake makes the ranks wait for each other, the cluster notices it, reports which rank is waiting
-# for which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when the answer is right.
+# Cells that begin with `%%px` run on all five ranks, while the others run in this kernel. The checks use one, two or three of the ranks (not always the first
+# ones) as servers, and the others as workers. If a mistake makes the ranks wait for each other, the cluster notices it, reports which rank is waiting for
+# which, and heals itself. It then runs the cells marked `--setup` again. Below each check, you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -44,18 +44,19 @@ class Piece(NamedTuple):
     server: int
 
 # %% [markdown]
-# Everything is `float64`, with 8 bytes for each number. A variable has one or two dimensions, and `x[start:stop]` selects some of its rows. A row is never
-# split.
+# All numbers are `float64`, with 8 bytes each. A variable `x` has one or two dimensions, and `x[start:stop]` selects some of its rows. A row is never split.
 #
-# Both servers and workers are counted from 0. Their **ranks** are stored in lists, so `servers[piece.server]` is the rank of the server that keeps a piece.
+# Both servers and workers are numbered from 0. Their **ranks** are stored in lists, so `servers[piece.server]` is the rank of the server that keeps a piece.
 #
 # ## 1. Which server keeps what
 #
-# In each step, every worker pulls all variables. What a server keeps therefore leaves through its link once for **each** worker, and the same number of bytes
-# arrives as gradients. Assign the variables to the servers so that no server's link carries more than `link_bytes` in either direction in one step.
+# In each step, every worker pulls all variables. All variables that a server keeps therefore leave through its link once for **each** worker, and the same
+# number of bytes arrives as gradients. Assign the variables to the servers so that no server's link carries more than `link_bytes` in either direction in one
+# step.
 #
-# If a variable is too large for one server, split it into pieces of whole rows. Since each piece is a message, a server keeps at most one piece of a variable.
-# A solution always exists, because `link_bytes` is at least `workers` times (the bytes of all variables / `servers` + the bytes of the largest row).
+# If a variable is too large for one server, split it into pieces of whole rows. Because each piece is sent as a separate message, a server may keep at most one
+# piece of each variable. A solution always exists, because `link_bytes` is at least `workers` times (the bytes of all variables / `servers` + the bytes of the
+# largest row).
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
@@ -92,18 +93,18 @@ check.place(cluster, "place")
 # %% [markdown]
 # ## 2. Push and pull
 #
-# You write both ends of both messages. A worker **pushes** the gradient of each piece to the server that keeps the piece. It also sends to every server the
-# number of rows of data over which the gradient was summed. The server **takes** the push of a worker. Later, the server **gives** its pieces to a worker,
-# which **pulls** them into its variables.
+# You write both ends of a push and both ends of a pull. A worker **pushes** the gradient of each piece to the server that keeps the piece. The worker also
+# sends every server the number of data rows over which the gradient was summed. The server **takes** the push of a worker. Later, the server **gives** its
+# pieces to a worker, which **pulls** them into its variables.
 #
-# You may choose how a push is divided into messages, because you write both ends. Use `dist.send` and `dist.recv`, with `dst` and `src`. The tensor that
+# You may choose how a push is divided into messages, because you write both ends. Use `dist.send` with `dst`, and `dist.recv` with `src`. The tensor that
 # receives a message must have the message's shape and dtype.
 #
 # *Difficulty ●●○, 12 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# A slice of rows is a view, so you can receive into it. For more help, run `hint("08-exchange")` in a separate cell.
+# A slice of rows is a view, so you can receive a message into it. For more help, run `hint("08-exchange")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="exchange"
@@ -161,7 +162,8 @@ check.exchange(cluster, "push", "take", "give", "pull")
 #
 # $$ w \leftarrow w - \text{rate} \cdot \Big( \frac{\sum_k g_k}{\sum_k n_k} + \text{decay} \cdot w \Big) $$
 #
-# Here, $g_k$ is what worker $k$ has pushed, and $n_k$ is its count. The server must not answer any worker before all workers have pushed.
+# Here, $g_k$ is the gradient that worker $k$ has pushed, and $n_k$ is the number of its rows. The server must not answer any worker before all workers have
+# pushed.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -196,20 +198,21 @@ check.step(cluster, "synchronous_step")
 # ## 4. An asynchronous server
 #
 # Now the server changes its variables at every push, and it immediately answers the worker that has pushed, but no other worker. Since it knows nothing about
-# the other workers' rows, it uses the mean of this worker for the step, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$. (In the
-# tutorial, each push was a part of the mean. Here each push is a whole step, so W pushes go about W times as far.)
+# the other workers' rows, it uses the mean over this worker's rows for the step, $w \leftarrow w - \text{rate} \cdot (g_k / n_k + \text{decay} \cdot w)$. (In
+# the tutorial, each push was a part of the mean. Here each push is a whole step, so W pushes go about W times as far.)
 #
 # Real servers take pushes in the order in which they arrive, which differs from run to run. Here, `schedule` gives the order as a list of the workers' ranks,
 # one for each push, so that everyone can compute the result.
 #
-# Return how **stale** each push was, which is the number of updates that the server has made since this worker last received the variables. At the start, all
-# workers have the server's variables.
+# Return how **stale** each push was. The staleness is the number of updates that the server has made since the worker last received the variables. At the
+# start, all workers have the server's variables.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Count the updates, and remember for each worker after how many of them it was answered. For more help, run `hint("08-asynchronous")` in a separate cell.
+# Count the updates, and remember for each worker how many updates had been made when it was last answered. For more help, run `hint("08-asynchronous")` in a
+# separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="asynchronous"
@@ -236,7 +239,8 @@ check.asynchronous(cluster, "asynchronous")
 # %% [markdown]
 # ## 5. How many servers?
 #
-# More servers share the bytes, until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the model of the tutorial.
+# Additional servers reduce the bytes on each server's link, until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the
+# model of the tutorial.
 #
 # The function `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` returns the time in seconds of one exchange, in which every worker
 # pushes `n_bytes` of gradients and then pulls as many bytes of variables. A time that is equal to the limit is allowed.
@@ -245,7 +249,7 @@ check.asynchronous(cluster, "asynchronous")
 #
 # <details><summary>Hint</summary>
 #
-# At what number of servers does the time stop changing? For more help, run `hint("08-servers")` in a separate cell.
+# From what number of servers on does the time no longer change? For more help, run `hint("08-servers")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="servers"
@@ -277,7 +281,7 @@ check.servers(cluster, "fewest_servers")
 check.train(cluster, "place", "push", "pull", "synchronous_step")
 
 # %% [markdown]
-# The next cells train the network of this track on two of your servers with three workers. This part is not graded, but it works as soon as your pieces do.
+# The next cells train the network of this track on two of your servers with three workers. This part is not graded, but it works as soon as your functions do.
 
 # %%
 # %%px
@@ -322,8 +326,9 @@ else:
 # %% [markdown]
 # ## 6. The same with TensorFlow
 #
-# Now you use `ParameterServerStrategy`. In a job, each process of `TF_CONFIG` runs a server and waits. For a test, however, TensorFlow allows several servers
-# in one process, so this kernel holds two workers and one parameter server. Your function is the chief's program.
+# Now you use `ParameterServerStrategy`. In a real job, each worker and each parameter server is a separate process that runs a `tf.distribute.Server` and
+# waits. For a test, however, TensorFlow allows several servers in one process, so this kernel holds two workers and one parameter server. Your function is the
+# chief's program.
 
 # %% tags=["setup"]
 import os
@@ -353,15 +358,15 @@ def gradient(w, x, y):
     return tf.linalg.matvec(x, tf.linalg.matvec(x, w) - y, transpose_a=True)
 
 # %% [markdown]
-# Write **synchronous** gradient descent on least squares, with one weight for each column of x. In each step, every worker's rows are one scheduled call of
-# `gradient`. When all calls have returned, the gradients are *added up*, and the variable, which is stored on the server, is changed once:
+# Write **synchronous** gradient descent for least squares, with one weight for each column of x. In each step, one scheduled call of `gradient` processes the
+# rows of one worker. When all calls have returned, the gradients are *added up*, and the variable, which is stored on the server, is changed once:
 # $w \leftarrow w - \text{rate} \cdot \sum_k g_k$.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# You need the five lines of the tutorial, and `coordinator.fetch`. For more help, run `hint("08-strategy")` in a separate cell.
+# You need the five lines of the tutorial's example, and `coordinator.fetch`. For more help, run `hint("08-strategy")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="strategy"
@@ -387,7 +392,8 @@ check.strategy(train_on_servers, resolver)
 # ## Where to go on
 #
 # * Unit 09 treats asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
-# * TensorFlow's `ParameterServerStrategy` assigns variables to servers one after another, whatever their size. Which of the checks of exercise 1 would it pass?
+# * TensorFlow's `ParameterServerStrategy` assigns variables to servers one after another, whatever their size. Which of the checks in exercise 1 would this
+#   assignment pass?
 # * M. Li et al. 2014, [Scaling distributed machine learning with the parameter
 #   server](https://www.usenix.org/conference/osdi14/technical-sessions/presentation/li_mu), OSDI.
 

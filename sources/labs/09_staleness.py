@@ -11,8 +11,8 @@
 # **Before:** the tutorial of this unit. **Minutes:** 55 · **Ranks:** 4, from exercise 4 on · **Points:** 18.
 #
 # Exercises 1, 2, 3 and 5 run in this kernel, whereas exercise 4 runs on the ranks (`%%px`). The checks replay runs that are drawn at random, so no answer
-# depends on how fast anything is. The lists and arrays that your functions receive belong to the caller, so change only copies of them. Below each check, you
-# see what it prints when the answer is right.
+# depends on the speed of your machine. The lists and arrays that your functions receive belong to the caller, so change only copies of them. Below each check,
+# you see what it prints when the answer is right.
 
 # %% tags=["setup"]
 import math
@@ -38,11 +38,12 @@ if not dist.is_initialized():  # so that this cell can be run twice
 # %% [markdown]
 # ## 1. From the log
 #
-# A server has logged what happened, in order. The entry `("pull", 2)` means that worker 2 received the newest weights, and `("push", 2)` means that its
-# gradient arrived and was applied. **Version** v of the weights is what they were after v updates. A worker may pull long after its last push, and it may pull
+# A server has logged what happened, in order. The entry `("pull", 2)` means that worker 2 received the newest weights, and `("push", 2)` means that the
+# gradient of worker 2 arrived and was applied. **Version** v means the weights after v updates. A worker may pull long after its last push, and it may pull
 # twice before it pushes, in which case the second pull counts.
 #
-# For each push, find the version from which the gradient was computed, and its **staleness**, that is, the number of updates between that pull and this push.
+# For each push, find the version from which the gradient was computed, and its **staleness**, that is, the number of updates between the pull of that version
+# and the push.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
@@ -73,10 +74,11 @@ check.versions(versions_of)
 # %% [markdown]
 # ## 2. Replay a run
 #
-# The schedule of versions contains all that chance has done to an asynchronous run. With it, a single process can repeat the run and find out what went wrong.
+# The schedule of versions contains all that chance has done to an asynchronous run. With this schedule, a single process can repeat the run, so that you can
+# find out what went wrong.
 #
-# Update t subtracts `rate * gradient(w, t)` from the **newest** weights, but its gradient was computed from weights `w` of version `versions[t]`. The function
-# `gradient` takes some weights and the number of the batch, which is t, and returns a new array. All numbers are integers.
+# Update t subtracts `rate * gradient(w, t)` from the **newest** weights, but this gradient is computed from the weights `w` of version `versions[t]`. The
+# function `gradient` receives some weights and the number of the batch, which is t, and returns a new array. All numbers are integers.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -107,15 +109,15 @@ check.replay(replay)
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-d_i} $$
 #
-# This is plain gradient descent, without momentum, and all servers use the same learning rate. What is the largest rate at which no direction grows? A relative
-# error of 0.001 is allowed, and you may use a formula or a search.
+# This is plain gradient descent, without momentum, and all servers use the same learning rate. What is the largest rate at which the weight grows in no
+# direction? A relative error of 0.001 is allowed, and you may use a formula or a search.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Put $w_t = z^t$, so that $|z| = 1$ at the edge. Which direction grows first if one has a large curvature and a different one has a long delay? For more help,
-# run `hint("09-rate")` in a separate cell.
+# Try $w_t = z^t$. At the edge of stability, $|z| = 1$. In which direction does the weight grow first if one direction has a large curvature and a different one
+# has a long delay? For more help, run `hint("09-rate")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rate"
@@ -133,11 +135,12 @@ check.rate(largest_stable_rate)
 # %% [markdown]
 # ## 4. The barrier of bounded staleness
 #
-# Write the barrier yourself, because the package's own barrier is blocked while the check calls yours (and so are the package's formulas in exercises 3 and 5).
+# Write the barrier yourself, because the package's own barrier is blocked while the check calls yours. (In exercises 3 and 5, the package's formulas are
+# blocked in the same way.)
 #
-# For each worker, the server counts the steps that the worker has finished, which is called its **clock**. A worker may begin its next step if its clock is at
-# most `bound` ahead of the **smallest** clock of all workers that have not left, including those that are computing. Otherwise, it waits. Bound 0 is lockstep,
-# and with `float("inf")` there is no barrier at all.
+# For each worker, the server counts the steps that the worker has finished. This number is the worker's **clock**. A worker may begin its next step if its
+# clock is at most `bound` ahead of the **smallest** clock of all workers that have not left, including those that are computing. Otherwise, it waits. A bound
+# of 0 means lockstep, and a bound of `float("inf")` means no barrier at all.
 #
 # The server calls `done(worker)` when a worker has finished a step. It calls `leave(worker)` when a worker has no more steps, or when it has died (in the
 # middle of a step or while it was waiting). Both methods return the list of workers that may begin a step **now**, in ascending order. The server notifies each
@@ -147,7 +150,7 @@ check.rate(largest_stable_rate)
 #
 # <details><summary>Hint</summary>
 #
-# Which workers can one more step of the slowest worker set free? For more help, run `hint("09-barrier")` in a separate cell.
+# Which workers may begin as soon as the slowest worker finishes one more step? For more help, run `hint("09-barrier")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="barrier"
@@ -193,18 +196,18 @@ check.barrier(cluster, "Barrier")
 # %% [markdown]
 # ## 5. Backup workers
 #
-# The second remedy is to stay synchronous, but to start `n + b` workers and take the step as soon as `n` gradients have arrived. The late ones are discarded,
-# so no gradient is old. The list `times_s` contains measured times of one gradient, in seconds. In each step, each worker takes one of them at random,
-# independently of the other workers.
+# The second remedy for old gradients is to stay synchronous, but to start `n + b` workers and take the step as soon as `n` gradients have arrived. Late
+# gradients are discarded, so no gradient is old. The list `times_s` contains measured times of one gradient, in seconds. In each step, the time of each worker
+# is drawn at random from this list, independently of the other workers.
 #
-# First, compute the expected time of a step, to 1 %, by a formula or by drawing. Since the mean of K draws is off by about their spread / sqrt(K), 10,000 draws
-# are too few, whereas 200,000 are enough. Then make two choices, each to within 1 % of the best.
+# First, compute the expected time of a step to within 1 %, by a formula or by drawing. Since the mean of K draws is off by about their spread divided by
+# sqrt(K), 10,000 draws are too few, whereas 200,000 are enough. Then make two choices, each to within 1 % of the best.
 #
-# * **The number of machines is fixed.** Of `machines` machines, b are backups, so a step has machines - b gradients. The function `steps(n)` returns how many
-#   steps reach the target if each of them averages n gradients. With fewer gradients, however, more steps are needed. Which b, from 0 to machines - 1, gives
+# * **The number of machines is fixed.** Of `machines` machines, b are backups, so a step has `machines` - b gradients. The function `steps(n)` returns how many
+#   steps are needed to reach the target if each step averages n gradients. With fewer gradients, more steps are needed. Which b, from 0 to machines - 1, gives
 #   the shortest time to the target?
-# * **The machines are rented.** A step always has n gradients, and you pay for each of n + b machines as long as the step takes. Which b, from 0 to n - 1,
-#   makes a step cheapest?
+# * **The machines are rented.** A step always has n gradients, and you pay for each of the n + b machines for as long as the step takes. Which b, from 0 to n -
+#   1, makes a step cheapest?
 #
 # *Difficulty ●●○, 13 minutes, 5 points*
 #
@@ -250,8 +253,9 @@ check.backups(step_s, best_b, cheapest_b)
 # %% [markdown]
 # ## All together
 #
-# Your barrier now runs on rank 0, with three real workers that do not wait for each other. One of them is four times slower. This part is not graded. Times and
-# versions differ from run to run, so the cells print only what must always hold. The gradient is the gradient of $w^2 / 2$, in integers and with a rate of 1.
+# Your barrier now runs on rank 0, with three real workers that do not wait for each other. One of the workers is four times as slow as the others. This part is
+# not graded. Times and versions differ from run to run, so the cells print only what must always hold. The loss is $w^2 / 2$, the rate is 1, and all numbers
+# are integers.
 
 # %%
 # %%px
@@ -308,8 +312,8 @@ print("the replay has all weights of the run, to the last bit:",
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 08 splits a server into parts and uses TensorFlow's parameter servers. Unit 17 increases the batch instead of the number of updates. In unit 18,
-#   workers die during synchronous training.
+# * Unit 08 divides the weights among several servers and uses TensorFlow's parameter servers. Unit 17 increases the batch instead of the number of updates. In
+#   unit 18, workers die during synchronous training.
 # * Q. Ho et al. 2013, *More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server*,
 #   [NeurIPS 2013](https://proceedings.neurips.cc/paper/2013/hash/b7bb35b9c6ca2aee2df08cf09d7016c2-Abstract.html).
 # * J. Chen et al. 2016, *Revisiting Distributed Synchronous SGD*, [arXiv 1604.00981](https://arxiv.org/abs/1604.00981).

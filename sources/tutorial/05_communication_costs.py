@@ -1,19 +1,19 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "What communication costs"}
 # # 05 What communication costs
 #
-# Unit 04 counted rounds and bytes. This unit gives them a price. It measures two numbers for a link and derives the time of every collective from them. At the
-# end, you can
+# Unit 04 counted rounds and bytes, and this unit determines what they cost. It measures two numbers for a link and derives the time of every collective from
+# these numbers. At the end, you can
 #
 # * time messages reliably, and fit latency and bandwidth with a confidence band.
-# * predict a ring, a tree, halving and doubling, and a parameter server for any number of ranks, and an all-reduce over two kinds of links.
-# * find the size at which ring and tree cross, and check the prediction.
+# * predict how long a ring, a tree, halving and doubling, a parameter server, and an all-reduce over two kinds of links take on any number of ranks.
+# * find the size at which the times of ring and tree cross, and check the prediction.
 # * explain what a model assumes, and find out why a measurement is twice the prediction.
 # * explain why Horovod and DistributedDataParallel collect gradients in buffers, and how large these should be.
 #
 # **Before:** unit 04. **Minutes:** 55 · **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
 #
-# All cells run in this kernel. `cluster.run(function, ...)` calls a function on all ranks and returns what each of them returns, so the function must import
-# what it needs. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different there.
+# All cells run in this kernel. `cluster.run(function, ...)` calls a function in the processes of all ranks, where it must import what it needs, and returns
+# what each rank returns. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different there.
 
 # %%
 from functools import partial
@@ -46,13 +46,13 @@ joined = cluster.run(join)
 # $$ t(n) = \alpha + \frac{n}{B} $$
 #
 # The **latency** $\alpha$ is the time that even an empty message takes. The **bandwidth** $B$ is measured in bytes per second, and $\beta = 1/B$ is the time
-# per byte. This is the whole *alpha-beta model* (Hockney 1994). At $n = \alpha B$, a message costs twice its latency. Much smaller messages are dominated by
-# the latency, and much larger ones by the bandwidth.
+# per byte. These two numbers are the whole *alpha-beta model* (Hockney 1994). At $n = \alpha B$, a message costs twice the latency. Much smaller messages are
+# dominated by the latency, and much larger ones by the bandwidth.
 #
 # ## A ping-pong
 #
-# The sender cannot see when a message arrives. For this reason, the receiver sends a reply, and we take half of the round-trip time. The first rounds do
-# not count, because they set up the connection.
+# The sender cannot see when a message arrives. Therefore, the receiver sends a reply, and we take half of the round-trip time. The first rounds do not count,
+# because they set up the connection.
 
 # %%
 def ping_pong(n_bytes, repeats=15, warm_up=3):
@@ -98,8 +98,8 @@ settle("05-latency", longer)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# It takes hardly any longer, because well below $\alpha B$ (tens of thousands of bytes on a quiet machine, hundreds of thousands on a busy one), you pay for
-# the latency, which comes from system calls and from waking up the other process. Only above that do the bytes count.
+# The message of 1024 bytes takes hardly any longer, because well below $\alpha B$ (tens of thousands of bytes on a quiet machine, hundreds of thousands on a
+# busy one), you pay for the latency, which comes from system calls and from waking up the other process. Only well above $\alpha B$ do the bytes matter.
 #
 # The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never
 # report the mean of a few timings.
@@ -107,8 +107,8 @@ settle("05-latency", longer)
 #
 # ## The fit
 #
-# To see which fit is right, we need a link whose true values are known. We therefore draw the times of such a link, with 30 us and 2 GB/s, a noise of 2.5 %,
-# and every seventh time disturbed, as on a real machine. (The checks of the lab draw theirs in the same way.)
+# To see which fit is right, we need a link whose true values are known. We therefore draw the times of a link with a latency of 30 µs, a bandwidth of 2 GB/s
+# and a noise of 2.5 %. As on a real machine, every seventh time is disturbed. (The lab's checks draw times in the same way.)
 
 # %%
 from manyhands.checks import communication_costs_cases as cases
@@ -122,7 +122,7 @@ def show(name, link):
 
 # %% [markdown]
 # **Predict.** We fit three straight lines. The first goes through the means, with the smallest relative errors. The second goes through the medians, with the
-# smallest errors in seconds. The third goes through the medians, with the smallest relative errors. Which of them find 30 us and 2 GB/s?
+# smallest errors in seconds. The third goes through the medians, with the smallest relative errors. Which of these lines find 30 µs and 2 GB/s?
 
 # %%
 predict("05-fit", "Which line finds both 30 us and 2 GB/s to within 5 %?",
@@ -152,17 +152,17 @@ settle("05-fit", fitting)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The means give three times the latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of 1 %
-# at 268 MB is 1340 us, which is more than forty times the latency that we look for. As a result, the largest messages alone decide, and the latency is whatever
-# they leave over, which is 17 us here and can even be negative with different noise. Relative errors treat all sizes alike. To use them, minimise $\sum
-# \big((\alpha + n\beta - t)/t\big)^2$, that is, weight with $1/t$.
+# The means give three times the true latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of
+# 1 % at 268 MB is 1340 µs, which is more than forty times the latency that we look for. As a result, the largest messages alone determine the line, and the
+# latency is whatever they leave over, which is 17 µs here and can even be negative with different noise. Relative errors treat all sizes alike. To use relative
+# errors, minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight each error by $1/t$.
 # </details>
 #
 # ## How far can it be trusted?
 #
-# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** draws as many times of each size from those that we
-# already have, with replacement, fits them, and repeats this (Efron 1979). The middle 90 % of the fits form a band. `manyhands.simulate` has the fit and the
-# bootstrap.
+# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** (Efron 1979) pretends to measure again. For each size,
+# it draws as many of our times as there are, with replacement. It fits these times and repeats the procedure. The middle 90 % of the fits form a band.
+# `manyhands.simulate` contains the fit and the bootstrap.
 
 # %%
 def told(n_bytes, times_s):
@@ -180,12 +180,13 @@ print("drawn:", told(n_bytes, drawn_s))
 print("yours:", told(sizes, times_s))
 
 # %% [markdown]
-# The band shows how much chance is in the numbers, and nine of ten such bands contain the truth. It does not show whether the *model* is right, because even a
-# straight line through a curve can have a very narrow band.
+# The band shows how much the numbers vary by chance, and nine of ten such bands contain the truth. However, a band does not show whether the *model* is right,
+# because even a straight line through a curve can have a very narrow band.
 #
 # ## Four all-reduces
 #
-# A collective consists of rounds that follow each other. Each round costs $\alpha$ and the time for its bytes, which we know from the ledger of unit 04:
+# A collective consists of rounds that follow each other. Each round costs $\alpha$ and the time for its bytes. The ledger of unit 04 has counted both rounds
+# and bytes:
 #
 # | all-reduce of $n$ bytes | rounds | bytes in each | time |
 # |---|---|---|---|
@@ -197,16 +198,16 @@ print("yours:", told(sizes, times_s))
 # The model assumes that links are full duplex and alike, that messages on different links do not disturb each other, that adding up costs nothing, and that all
 # ranks start together.
 #
-# The server's messages travel at the same time, so their latencies pass together. However, the server has to handle them one after another, and each occupies
-# it for a while, the *overhead* $o$ of the LogP model (Culler et al. 1993). We assume 1 us.
+# The server's messages travel at the same time, so their latencies overlap. However, the server has to handle the messages one after another, and each occupies
+# the server for a time that the LogP model (Culler et al. 1993) calls the *overhead* $o$. We assume 1 µs.
 #
 # <details><summary>Is this unit 04's star?</summary>
 #
-# It is not, because in that star each send waited for the one before, so each send was a round. Note also that a measured latency already contains the overhead
-# of one message.
+# The server differs from that star, in which each send waited for the previous one and was therefore a separate round. Note also that a measured latency
+# already contains the overhead of one message.
 # </details>
 #
-# **Predict.** Which way is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
+# **Predict.** Which all-reduce is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
 
 # %%
 predict("05-small", "Which all-reduce is the fastest for 4 bytes on 1024 ranks?",
@@ -239,17 +240,17 @@ settle("05-large", lambda: fastest(100_000_000))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With 4 bytes, the tree and halving win on 1024 ranks, because they have $2\log_2 p$ latencies. The server has only two, which take 0.06 ms, but 1024 messages
-# in and 1024 out occupy it for 2 ms. It is slower than the tree as soon as each message occupies it for 0.3 us. On 4 and on 64 ranks, where it handles few
-# messages, it is the fastest.
+# With 4 bytes, the tree and halving win on 1024 ranks, because they have only $2\log_2 p$ latencies. The server has two latencies, which take 0.06 ms, but 1024
+# incoming and 1024 outgoing messages occupy it for 2 ms. The server is slower than the tree as soon as each message occupies it for 0.3 µs. On 4 and on 64
+# ranks, where it handles few messages, the server is the fastest.
 #
 # With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of
-# the 161 ms on 1024 ranks. Halving has few of them, and on a power of two none of the four beats it. However, the model does not know that its partners are far
-# away and that their messages may share wires, so rings are used all the same. The server's link carries $w$ times the tensor, in and out. (A server can be
-# split into many, as in unit 08.)
+# the 161 ms on 1024 ranks. Halving has few latencies, and on a power of two none of the four all-reduces beats it. However, the model does not know that
+# partners in halving are far apart and that their messages may share wires, so libraries use rings all the same. The server's link carries $w$ times the tensor
+# in each direction. (A server can be split into several, as in unit 08.)
 # </details>
 #
-# The times of ring and tree are two straight lines in $n$. The one with fewer rounds is the steeper one, so they cross, at
+# The times of ring and tree are two straight lines in $n$. From 4 ranks on, the tree has fewer rounds but the steeper line, so the lines cross at
 #
 # $$ n^* = \alpha B \, \frac{p - 1 - L}{L - (p - 1)/p}, \qquad L = \lceil\log_2 p\rceil $$
 
@@ -259,12 +260,13 @@ for p in (2, 3, 4, 5, 8, 64, 1024):
           f"{simulate.crossover_bytes(p, *link):>12,.0f} bytes")
 
 # %% [markdown]
-# For 2 and 3 ranks, the ring has no more rounds than the tree and never loses. With many ranks, the crossing grows like $p / \log_2 p$ times $\alpha B$.
+# For 2 and 3 ranks, the ring has no more rounds than the tree and never loses. With many ranks, the size at the crossing grows like $p / \log_2 p$ times
+# $\alpha B$.
 #
 # ## Check it
 #
-# A prediction must be checked. We therefore time the ring and the tree of unit 04 on your four ranks. We read the clock after every three calls, count the time
-# of the slowest rank, and keep the better of two measurements.
+# A prediction must be checked. We therefore time the ring and the tree of unit 04 on your four ranks. We read the clock after every three calls, keep the
+# shorter of two measurements on each rank, and report the slowest rank's time.
 
 # %%
 def all_reduce_s(way, n_bytes, calls=3, repeats=2):
@@ -285,7 +287,7 @@ def all_reduce_s(way, n_bytes, calls=3, repeats=2):
     return min(times_s)
 
 # %% [markdown]
-# The next function times the rounds of a ring alone, without adding anything up. With `ready_ahead`, all receives are posted before the first round, which
+# The next function times the rounds of a ring alone, without adding anything up. With `ready_ahead`, it posts all receives before the first round. This option
 # becomes important later.
 
 # %%
@@ -336,14 +338,15 @@ crossover(predicted(mine), found, at=simulate.crossover_bytes(4, *mine))
 # <details><summary>How to read it</summary>
 #
 # If the ring takes longer than predicted, compare it with `ready ahead`, which has the same rounds and the same four ranks that send simultaneously, but posts
-# all receives before. If `ready ahead` comes near the prediction, the number of simultaneous messages is not to blame, because each round of our ring waits for
-# something more. The emulated network below shows what this is. If `ready ahead` takes much longer, too (look at the largest size), the ranks share cores and
-# memory, so *messages on different links do not disturb each other* does not hold. In addition, the ring adds chunks and starts each round from Python, and the
-# model includes neither. As a result, on one machine the two may cross at a different size than predicted, or not at all.
+# all receives beforehand. If the time of `ready ahead` is close to the prediction, the number of simultaneous messages is not to blame. Instead, each round of
+# our ring also waits for something else, as the emulated network below will show. If `ready ahead` takes much longer, too (look at the largest size), the ranks
+# share cores and memory, so the assumption that *messages on different links do not disturb each other* does not hold. In addition, the ring adds chunks and
+# starts each round from Python, and the model includes neither. As a result, on one machine the ring and the tree may cross at a different size than predicted,
+# or not at all.
 # </details>
 #
-# The next cell shows one round of the ring in which all ranks take part and each receive is posted in its round. (Set the last argument, `ready_ahead`, to True
-# and compare.)
+# The next cell compares a message between two ranks with a round of the ring, in which all ranks take part and each receive is posted in its own round. (For
+# comparison, set `ready_ahead`, the last argument, to True.)
 
 # %% tags=["measured"]
 for size in (16, 1_000_000):
@@ -359,10 +362,10 @@ for size in (16, 1_000_000):
 # ## A network of links
 #
 # To check the model, we need links that do not share a processor. The profile `emulated` gives each node a separate network inside this machine. Each node is a
-# network namespace, and a switch between the nodes holds each packet for as long as a link of the given bandwidth and delay would. We take four nodes with 10
-# Mbit/s and 10 ms between them, as on a poor line between two cities, because such a link is so slow that the processor hardly counts.
+# network namespace, and a switch between the nodes delays each packet as a link of the given bandwidth and delay would. We take four nodes with 10 Mbit/s and
+# 10 ms between them, as on a poor line between two cities, because such a link is so slow that the processor hardly matters.
 #
-# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times and say so.
+# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times, labelled as such.
 
 # %% tags=["measured"]
 from manyhands.cluster import emulated
@@ -377,9 +380,9 @@ else:
     print("four nodes, 10 Mbit/s and 10 ms between them")
 
 # %% [markdown]
-# The fit should give about 10 ms and 1.25 MB/s. For such a link, the formula gives the size at which ring and tree cross.
+# The fit should give about 10 ms and 1.25 MB/s. For such a link, the formula predicts the size at which ring and tree cross.
 #
-# **Predict.** Now we measure the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
+# **Predict.** We time the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
 
 # %%
 predict("05-crossing",
@@ -421,7 +424,7 @@ def crossed():
 settle("05-crossing", crossed)
 
 # %% [markdown]
-# The next cell shows our recorded run, on a busy machine with two cores. Its `ready ahead` is the ring again, with one difference:
+# The next cell shows our recorded run, on a busy machine with two cores. In this run, `ready ahead` is the ring again, with one difference:
 
 # %%
 far_link = simulate.fit(recorded.EMULATED.n_bytes, recorded.EMULATED.times_s)
@@ -431,11 +434,11 @@ print(f"ring and tree should cross at {simulate.crossover_bytes(4, *far_link):,.
 print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 
 # %% [markdown]
-# The tree takes the predicted time, to within a quarter, although the machine is busy, because the links no longer share anything. (The fitted latency is more
-# than the link's 10 ms, because processes have to wake up, and the fit has measured that, too.) However, for small messages the ring of unit 04 takes **twice**
-# the predicted time, although no other message disturbs it. For this reason, the two lines meet only at about 64 kB instead of 15 kB.
+# Although the machine is busy, the tree takes the predicted time to within a quarter, because the links no longer share anything. (The fitted latency exceeds
+# the link's 10 ms because it includes the time in which processes wake up.) However, for small messages the ring of unit 04 takes **twice** the predicted time,
+# although no other message disturbs it. For this reason, ring and tree cross at about 64 kB instead of 15 kB.
 #
-# **Predict.** What takes a second latency in each round?
+# **Predict.** What adds a second latency to each round?
 
 # %%
 predict("05-second-latency", "What takes a second latency in each round?",
@@ -454,25 +457,23 @@ settle("05-second-latency", second_latency)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# gloo sends nothing before it knows that the receiver has room for it, so the receiver first sends a message to say so. In a ping-pong and in a tree, the
-# receiver has been waiting for a long time, so that message has arrived before it is needed. In a ring, however, all ranks call `isend` and `recv` at the same
-# moment. Therefore, "ready" takes one latency, and the data that follow take another. MPI calls this a *rendezvous* and uses it for large messages.
+# gloo sends no data before it knows that the receiver has room for them, so the receiver first sends a message that says "ready". In a ping-pong and in a tree,
+# the receiver has been waiting for a long time, so its "ready" has arrived before it is needed. In a ring, however, all ranks call `isend` and `recv` at the
+# same moment. Therefore, "ready" takes one latency, and the data that follow take another. MPI calls this a *rendezvous* and uses it for large messages.
 #
-# `ready ahead` posts all receives of the ring before the first round. Then the rounds cost what the model predicts, to within an eighth. The factor of two was
-# not an inaccuracy of the prediction. It was a message that we had not thought of, and a model is useful precisely because it reveals such messages.
+# `ready ahead` posts all receives of the ring before the first round. The rounds then take the predicted time to within an eighth. The factor of two was not
+# due to an inaccurate prediction but to a message that we had not thought of. A model is useful precisely because it reveals such messages.
 # </details>
 #
 # ## Two bandwidths that benchmarks print
 #
-# For each collective, NVIDIA's nccl-tests print **algbw**, which is $S/t$ for a tensor of $S$ bytes, and **busbw**. The latter is $\frac{S}{t} \cdot
-# 2\,\frac{p-1}{p}$ for an all-reduce, $\frac{S}{t} \cdot \frac{p-1}{p}$ for an all-gather, a reduce-scatter or an all-to-all, and $\frac{S}{t}$ for a broadcast
-# or a reduce. The factor is what the busiest rank must send or receive at least *if the ranks do the adding*. ($S$ is the whole tensor, and for an all-gather
-# the gathered one.) With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of ranks.
+# For each collective, NVIDIA's nccl-tests print **algbw**, which is $S/t$ for a tensor of $S$ bytes and a time of $t$, and **busbw**. The latter is
+# $\frac{S}{t} \cdot 2\,\frac{p-1}{p}$ for an all-reduce, $\frac{S}{t} \cdot \frac{p-1}{p}$ for an all-gather, a reduce-scatter or an all-to-all, and
+# $\frac{S}{t}$ for a broadcast or a reduce. Multiplied by $S$, the factor is the least that the busiest rank must send or receive *if the ranks do the adding*.
+# (For an all-gather, $S$ is the size of the gathered tensor.) With a ring, busbw can therefore be compared with the bandwidth of a link, on any number of
+# ranks.
 #
-# If a switch does the adding (NVLS), or with NCCL's tree on two nodes, busbw is only an equivalent and can exceed the link's bandwidth, as the fold below
-# shows.
-#
-# **Predict.** The links have 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
+# **Predict.** The links have a bandwidth of 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
 # %%
 predict("05-busbw", "Which busbw does the recorded `ready ahead` reach at 64 kB?",
@@ -491,28 +492,28 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Even `ready ahead` reaches less than half of the link's bandwidth at 64 kB, because six latencies are half of its time. A bandwidth describes large tensors
-# only, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more of them, so it keeps its links busy and still
-# has a low busbw.
+# Even `ready ahead` reaches less than half of the link's bandwidth at 64 kB, because six latencies take half of its time. A bandwidth describes only large
+# tensors, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more bytes than that, so it keeps its links busy
+# and still has a low busbw.
 #
-# On 8 H100 GPUs, NCCL lets the NVSwitch add (NVLS) by default, and nccl-tests then print up to 480 GB/s on links of 450 GB/s, because fewer bytes travel. With
-# `NCCL_ALGO=Ring`, they print about 370 ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes, NCCL's tree, too, can exceed the
-# network's bandwidth ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
+# On 8 H100 GPUs, NCCL lets the NVSwitch do the adding (NVLS) by default, and nccl-tests then print a busbw of up to 480 GB/s on links of 450 GB/s, because
+# fewer bytes travel. In this case, busbw no longer describes a link. With `NCCL_ALGO=Ring`, the tests print about 370 GB/s
+# ([nccl-tests 212](https://github.com/NVIDIA/nccl-tests/issues/212)). On two nodes, the busbw of NCCL's tree can also exceed the network's bandwidth
+# ([196](https://github.com/NVIDIA/nccl-tests/issues/196)).
 # </details>
 #
 # ## Two kinds of links
 #
-# In a cluster, the GPUs of one node have fast links, while the links between nodes are slow. An all-reduce in **two levels** sends less over the slow ones.
-# With $g$ ranks on each of $m$ nodes, it performs a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the other
-# nodes, and an all-gather inside each node follows. Each level has its own two numbers, and the $g$ rings between the nodes share a node's $l$ links, where $l
-# \le g$:
+# In a cluster, the GPUs of one node have fast links, while the links between nodes are slow. An all-reduce in **two levels** sends fewer bytes over the slow
+# links. With $g$ ranks on each of $m$ nodes, it performs a reduce-scatter inside each node. Then each rank all-reduces its part with its counterparts in the
+# other nodes, and an all-gather inside each node follows. Each level has its own latency and bandwidth. The $g$ rings between the nodes share a node's
+# $l \le g$ links, so the time is
 #
 # $$ 2(g-1)\left(\alpha_1 + \frac{n}{g B_1}\right) + 2(m-1)\left(\alpha_2 + \frac{n}{m\,l\,B_2}\right) $$
 #
-# Our emulated nodes have one link each, so $l = 1$. A GPU server often has one for each GPU. For example, a DGX H100 has 450 GB/s of NVLink each way from each
-# of its 8 GPUs, and eight network links (InfiniBand NICs) of 50 GB/s. There, $l = g = 8$, so each ring between the nodes has a separate link.
+# Our emulated nodes have one link each, so $l = 1$. A GPU server often has one network link for each GPU.
 #
-# The next cell builds both ways from the collectives of `torch.distributed`. (`flat` is one ring, which goes through the ranks in order.)
+# The next cell builds a flat all-reduce and one in two levels from the collectives of `torch.distributed`.
 
 # %%
 def flat(x, inside, across):
@@ -547,8 +548,8 @@ def on_nodes_s(call, n_bytes, calls=3):
     return (time.perf_counter() - start_s) / calls
 
 # %% [markdown]
-# **Predict.** Two nodes of two ranks have the same links between the nodes as above. How many times does a large tensor go over a node's link, flat and in two
-# levels? How many times as fast as flat are two levels?
+# **Predict.** Two nodes of two ranks are connected as above. How many times does a large tensor cross a node's link in a flat all-reduce, and how many times in
+# two levels? By what factor are two levels faster?
 
 # %%
 predict("05-node-link",
@@ -598,19 +599,20 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# In the flat ring, the node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, the node's two ranks send $2 \cdot \frac{1}{2}$
-# of half a tensor each, which is 1 tensor together. Therefore, two levels are 1.5 times as fast for a large tensor, or a little more. (With 16 bytes, nearly
-# all of the traffic is set-up. There the model is also rough, because it lets each of `flat`'s rounds wait for the slow link, which a chunk crosses in only
-# three of its six hops, and a crossing may take a second latency, for "ready".)
+# In the flat ring, which passes through the ranks in order, each node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, each of
+# a node's two ranks sends $2 \cdot \frac{1}{2}$ times half a tensor, so together they send one tensor. Therefore, two levels are 1.5 times as fast for a large
+# tensor, or slightly faster. (With 16 bytes, nearly all of the traffic is set-up. For so few bytes, the model is also rough. It lets each round of `flat` wait
+# for the slow link, although a chunk crosses this link in only three of its six hops, and it omits the second latency, for "ready", that a crossing may take.)
 #
-# With many nodes and one link each, both ways send nearly two tensors over each link. However, two levels save rounds, since they take $2(g-1) + 2(m-1)$
-# instead of $2(gm-1)$, for example 44 instead of 254 on 16 nodes of 8 ranks. With a link for each rank, two levels use all $g$ links of a node, while a single
-# flat ring enters and leaves a node through only one. (NCCL makes several rings, which use different links.)
+# With many nodes and one link each, both all-reduces send nearly two tensors over each link. However, two levels save rounds, since they take $2(g-1) + 2(m-1)$
+# rounds instead of $2(gm-1)$, for example 44 instead of 254 on 16 nodes of 8 ranks. In a DGX H100, each of the 8 GPUs has 450 GB/s of NVLink each way and a
+# network link (an InfiniBand NIC) of 50 GB/s, so $l = g = 8$. With such a link for each rank, two levels use all $g$ links of a node, while a single flat ring
+# enters and leaves a node through only one. (NCCL builds several rings, which use different links.)
 # </details>
 #
 # ## Many small gradients
 #
-# A network has hundreds of gradients, and most of them are small. The next cell sends 64 kB in 64 messages, in 8, and in one.
+# A network has hundreds of gradients, and most of them are small. The next cell sums 64 kB in 64 messages, in 8 and in one.
 
 # %%
 def in_messages(count, n_bytes=65536, repeats=12):
@@ -635,16 +637,17 @@ for count in (64, 8, 1):
     print(f"{count:>3} messages: {max(cluster.run(in_messages, count)) * 1e3:8.2f} ms")
 
 # %% [markdown]
-# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries combine gradients, which is called **message
-# fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings `HOROVOD_FUSION_THRESHOLD`,
-# `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). They do not put everything into one message, because the backward pass
-# computes the last layer's gradients first, and these can travel while the first layers are still computing.
+# The bytes are the same, but 64 messages pay the latencies 64 times as often as a single one. Therefore, libraries combine gradients into larger messages, a
+# technique called **message fusion**. Horovod copies what is ready into a *fusion buffer* (128 MB, with a new round each millisecond; settings
+# `HOROVOD_FUSION_THRESHOLD`, `HOROVOD_CYCLE_TIME`), and DistributedDataParallel has *buckets* (`bucket_cap_mb=25`). The libraries do not put everything into
+# one message, because the backward pass computes the last layer's gradients first, and these can travel while the first layers' gradients are still being
+# computed.
 #
-# ResNet-50 has 161 gradients, 102 MB in all. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the gradients
-# become ready one after another at equal intervals, that 64 ranks have links of 10 Gbit/s with 50 us, and that a library chooses the fastest among either ring
-# and tree or ring, tree and halving.
+# ResNet-50 has 161 gradients with a total of 102 MB. Goyal et al. (2017) report 120 ms for the backward pass, and we use that figure. We also assume that the
+# gradients become ready one after another at equal intervals, that 64 ranks have links of 10 Gbit/s with a latency of 50 µs, and that a library chooses the
+# faster of ring and tree, or the fastest of ring, tree and halving.
 #
-# **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What does a better library change?
+# **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What changes in a library with halving?
 
 # %%
 predict("05-buckets", "How many buckets are best on 64 ranks with ring and tree?",
@@ -683,19 +686,20 @@ settle("05-buckets", best)
 # <details><summary>Why?</summary>
 #
 # If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. One bucket takes long with either library (287 or 282 ms), because
-# nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With ring or tree alone, small buckets
-# look terrible, but nearly half of those 476 ms are spent on the bytes of our tree, which sends the whole tensor in each round. With halving, 10 MiB is best, and
-# 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat valley. With different ranks and links, a different
-# size is best, and in the lab you look for it. The backward pass itself ends after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the
-# buckets. Together with the latencies and the time before the first bucket is ready, 50 ms are therefore not hidden.
+# nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With only ring and tree, small
+# buckets look terrible, but nearly half of the 476 ms for 161 buckets are spent on the bytes of our tree, which sends the whole tensor in each round. With
+# halving, buckets of 10 MiB are best, and buckets of 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat
+# valley. For a different number of ranks or different links, a different size is best, and in the lab you look for this size. The backward pass itself ends
+# after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the latencies and the time before the first bucket
+# is ready, 50 ms are therefore not hidden.
 # </details>
 #
 # ## Compute against bytes
 #
 # Whether buckets can hide the messages depends on the machine. The backward pass of a large transformer with $P$ weights over $T$ tokens takes about $4PT$
-# operations on each rank, while a ring sends nearly $4P$ bytes of gradients in 16 bits. At $F$ operations and $B$ bytes per second, they are hidden if $4PT/F
-# \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). If the gradients are summed in `float32` (unit 01), there are twice
-# as many bytes, so twice as many tokens are needed. The cell assumes that today's machines reach 40 % of their peak and 80 % of their links' rates.
+# operations on each rank, while a ring sends nearly $4P$ bytes for gradients in 16 bits. At $F$ operations and $B$ bytes per second, the messages are hidden if
+# $4PT/F \ge 4P/B$, that is, if $T \ge F/B$, whatever the size of the model (Austin et al. 2025). If the gradients are summed in `float32` (unit 01), there are
+# twice as many bytes, so twice as many tokens are needed. The next cell assumes that today's machines reach 40 % of their peak and 80 % of their links' rates.
 
 # %%
 from manyhands.simulate import machines
@@ -711,30 +715,31 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
           f"{0.4 * kind.flops_per_s / apart:>27,.0f}")
 
 # %% [markdown]
-# On DGX H100 nodes, rings over all eight links need 1236 tokens on each GPU, or 9890 in a node. If the GPUs of a node split each layer (unit 15), each has an
-# eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight work on the same tokens, so the
-# right column counts the tokens of a node and shows the same number. Hence, splitting the layers does not change the batch that hides the gradients. With fewer
-# tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a latency, which is 2.7 to
-# 14 us in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+# On DGX H100 nodes, 1236 tokens on each GPU, or 9890 in a node, hide the rings' messages over all eight links. If the GPUs of a node split each layer (unit
+# 15), each GPU has an eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight GPUs work
+# on the same tokens, so the right column, which also shows 9890, counts the tokens of a node. Hence, splitting the layers does not change the batch that hides
+# the gradients. With fewer tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a
+# latency, which is 2.7 to 14 µs in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
 #
-# **Use the model** to choose between ring and tree, one server and four, a larger bucket and a faster network, and to *notice* that something takes three times
-# as long as predicted. Its two numbers take a minute to measure, and it is right about the order long before it is right about the milliseconds.
+# **Use the model** to choose between ring and tree, between one server and four, or between a larger bucket and a faster network, and to *notice* that
+# something takes three times as long as predicted. The model's two numbers can be measured in a minute, and its ranking is right long before its milliseconds
+# are.
 #
-# **Do not use it** to promise milliseconds, because it includes no messages that share a wire, no slow rank, no adding up, and no second latency for "ready". A
-# library may also choose a different algorithm. For example, NCCL chooses by size and wiring, while gloo takes a ring for an all-reduce of any size.
+# **Do not use it** to promise milliseconds, because the model includes no messages that share a wire, no slow rank, no adding up, and no second latency for
+# "ready". A library may also choose a different algorithm. For example, NCCL chooses by size and wiring, while gloo uses a ring for an all-reduce of any size.
 
 # %% [markdown]
-# > **On GPUs.** A call returns when it is *enqueued*, so a timer around it measures nothing else. Call `torch.cuda.synchronize()` before each look at the
-# > clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
-# > kernels run on the GPU's own processors and slow down the computing next to them. For a ping-pong, `send` and `recv` are enough, but a hand-written ring
-# > needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
+# > **On GPUs.** A call returns when it is *enqueued*, so a timer around the call measures only the enqueuing. Call `torch.cuda.synchronize()` before each look
+# > at the clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
+# > kernels run on the GPU's own processors and slow down the computations that run next to them. For a ping-pong, `send` and `recv` are enough, but a
+# > hand-written ring needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
 
 # %% [markdown]
 # **The three most common mistakes.** If you time *only the sending*, you miss the arrival, because `send` returns when the message has been handed over, and a
-# GPU call before anything has happened. If you fit *errors in seconds*, the largest messages alone decide, and the latency is their noise. If you count *the
-# latency once*, you forget that a collective pays it in every round, $2(p-1)$ times in a ring.
+# GPU call returns even before anything has happened. If you fit *errors in seconds*, the largest messages alone determine the fit, and the fitted latency is
+# their noise. If you count *the latency once*, you forget that a collective pays the latency in every round, $2(p-1)$ times in a ring.
 #
 # ## What has aged
 #
@@ -742,8 +747,8 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 #
 # | older talks and articles say | today |
 # |---|---|
-# | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and between many, nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides them (unit 06). |
-# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. By the model, what grows with $p$ is the number of rounds, so 100 MB at 7 GB/s and 5 us take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
+# | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and between many GPUs, nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides these costs (unit 06). |
+# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. According to the model, only the number of rounds grows with $p$, so 100 MB at 7 GB/s and 5 µs take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
 # | a parameter server in the middle, or peer to peer | The server's one link carries everything, so servers are sharded (unit 08), or there is no server. |
 # | Horovod's pull request tests a *fused* all-reduce | Fusion is still its core. The buffer has doubled to 128 MB, and the cycle is 1 ms instead of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)). |
 #
@@ -752,18 +757,18 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # ## Summary
 #
 # * To time a message, warm up, send it there and back, halve the time, and take the median. Fit with relative errors, and use a bootstrap for the band.
-# * The time of a collective is the number of its rounds times the latency, plus the bytes over the busiest link divided by the bandwidth (table in *Four
-#   all-reduces*).
-# * With two kinds of links, two levels send fewer bytes over the slow links and take far fewer rounds. Each level has its own numbers, and the links of a node
-#   count.
-# * The crossing of ring and tree grows in proportion to $\alpha B$, and mostly with the number of ranks. However, it drops just above each power of two, where
-#   the tree gets two more rounds. For 2 and 3 ranks there is none.
-# * The model assumes links that do not disturb each other and one latency per round. On one machine with few cores they do, and a library that asks before it
-#   sends pays two latencies.
-# * Buffers save latencies, and *several* buffers save waiting. How many are best depends on the algorithm, too.
+# * The time of a collective is the number of its rounds times the latency, plus the bytes over the busiest link divided by the bandwidth (see the table in
+#   *Four all-reduces*).
+# * With two kinds of links, an all-reduce in two levels sends fewer bytes over the slow links and takes far fewer rounds. Each level has its own latency and
+#   bandwidth.
+# * The size at which ring and tree cross is proportional to $\alpha B$, and it usually grows with the number of ranks. However, it drops just above each power
+#   of two, where the tree needs two more rounds. For 2 and 3 ranks, the times do not cross.
+# * The model assumes links that do not disturb each other and one latency per round. On one machine with few cores, links do disturb each other, and a library
+#   that asks before it sends pays two latencies.
+# * Buffers save latencies, and *several* buffers save waiting. The best number of buffers also depends on the algorithm.
 # * A rank needs $F/B$ tokens in a step to hide its gradients.
 #
-# **Now the lab:** write your own ping-pong, fit, band and prediction, and test them on hidden measurements. Afterwards, unit 06 covers real buckets, unit 08
+# **Now the lab:** write your own ping-pong, fit, band and prediction, and test these on hidden measurements. Afterwards, unit 06 covers real buckets, unit 08
 # the server's link, and unit 19 predictions for 1024 ranks.
 #
 # **References.** R. Hockney 1994, *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3). R. Thakur, R. Rabenseifner, W.

@@ -1,17 +1,17 @@
 # %% [markdown] unit={"minutes": 60, "ranks": 4, "framework": "torch", "title": "DistributedDataParallel"}
 # # 06 DistributedDataParallel
 #
-# DistributedDataParallel (DDP) turns a training loop for one device into data parallel training, with one line around the model. This notebook takes that line
+# With one line around the model, DistributedDataParallel (DDP) turns a training loop for one device into data-parallel training. This notebook takes that line
 # apart. At the end, you can
 #
 # * explain why averaging gradients is not enough, and what else must be equal on all ranks.
-# * start an all-reduce during the backward pass, and show what that saves.
+# * start an all-reduce during the backward pass, and show how much time this saves.
 # * predict how many messages a step sends, with buckets and with `no_sync`.
 # * predict which rank sees which sample, and what happens if a parameter is not used.
 # * let all ranks leave a loop in the same step, and give each rank its own data without a sampler.
 # * read a profiler's trace of your training step.
 # * combine `torch.compile` with DDP, so that messages overlap and checkpoints keep their names.
-# * start training as a job on several nodes, with a `DataLoader`, clipping and checkpoints, so that it can resume.
+# * start a training job on several nodes, with a `DataLoader`, clipping, and checkpoints from which it can resume.
 #
 # **Before:** you can train a model in PyTorch, and you know what an all-reduce does. **Minutes:** 60 · **Ranks:** 4, on 2 nodes. A place to stop is marked in
 # the middle.
@@ -47,7 +47,7 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"])
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
-# We train a small network on 256 handwritten digits, which form the batch of every step. Each rank takes a quarter of it.
+# We train a small network on 256 handwritten digits, which form the batch of every step. Each rank takes a quarter of the batch.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -66,8 +66,9 @@ print(f"rows {mine.start} to {mine.stop - 1}")
 # %% [markdown]
 # ## Averaged gradients are not enough
 #
-# The loss of the whole batch is the mean of the losses of its quarters, because the quarters have the same size. Therefore, its gradient is the mean of the
-# quarters' gradients, and computing it takes one all-reduce for each parameter and a division. The next cell writes this out, with a training loop.
+# The loss of the whole batch is the mean of the losses of its quarters, because the quarters have the same size. Therefore, the batch's gradient is the mean of
+# the quarters' gradients, and computing this mean takes one all-reduce and one division for each parameter. The next cell defines this average and a training
+# loop.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -85,7 +86,7 @@ def train(model, rows, after_backward, steps=20):
         optimiser.zero_grad()
 
 # %% [markdown]
-# To see how far apart two models are, we take the length of the difference between their weights.
+# To see how far apart two models are, we compute the norm of the difference between their weights.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -130,15 +131,15 @@ settle("06-apart", came)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With plain SGD, a step depends only on the gradient, and the averaged gradient is the same everywhere. All ranks therefore take the same steps, and models
-# that start at a distance stay at that distance, up to rounding. Moreover, the average mixes gradients from four different points in weight space, so it is the
-# gradient of none of the four models. PyTorch does not warn you about any of this.
+# With plain SGD, a step depends only on the gradient, and the averaged gradient is the same on all ranks. All ranks therefore take the same steps, and models
+# that start at a distance stay at that distance, up to rounding. Moreover, the average mixes gradients from four different points in weight space, so it is not
+# the gradient of any of the four models. PyTorch does not warn you about any of this.
 # </details>
 #
 # ## The same state at the start
 #
-# For this reason, rank 0 broadcasts its parameters before the first step. From then on, the four ranks must compute what a single process computes from the
-# whole batch. Every rank checks this for itself by training a second copy alone.
+# So that all ranks start alike, rank 0 broadcasts its parameters before the first step. From then on, the four ranks must compute what a single process
+# computes from the whole batch. Every rank checks this by training a second copy alone.
 
 # %%
 # %%px
@@ -156,10 +157,10 @@ print(f"loss {loss_of(model, everything).item():.4f}, alone "
       f"weights the same to 1e-5: {far < 1e-5}")
 
 # %% [markdown]
-# The weights agree to 1e-5 but not to the last bit, because four partial sums are added in a different order than one long sum.
+# The weights agree to 1e-5 but not to the last bit, because four partial sums are rounded differently from one long sum.
 #
 # A model's state is more than its parameters. For example, batch norm keeps its running mean in a *buffer*, which no gradient ever changes. If only rank 0 has
-# loaded a checkpoint, the other ranks need its buffers too, so DDP's constructor broadcasts both.
+# loaded a checkpoint, the other ranks need its buffers too, so DDP's constructor broadcasts parameters and buffers.
 
 # %%
 # %%px
@@ -171,13 +172,13 @@ DistributedDataParallel(norm)
 print("after DDP(norm):", norm.running_mean.tolist())
 
 # %% [markdown]
-# During training, however, each rank's batch norm sees only its quarter of the batch, and DDP broadcasts rank 0's buffers again before a forward pass
-# (`forward_sync_buffers=True`). If you need the statistics of the whole batch, use `nn.SyncBatchNorm`, which exchanges them (on GPUs).
+# During training, however, each rank's batch norm sees only its quarter of the batch, and before a forward pass, DDP broadcasts rank 0's buffers again
+# (`forward_sync_buffers=True`). If you need the statistics of the whole batch, use `nn.SyncBatchNorm` (on GPUs), which exchanges statistics between ranks.
 #
 # ## Gradients become ready layer by layer
 #
-# `average_gradients` waits until the backward pass has ended. However, the backward pass visits the layers from the last to the first, and a gradient is ready
-# once it has passed its layer. Hooks on the parameters show the order.
+# `average_gradients` waits until the backward pass has ended. However, this pass visits the layers from the last to the first, and a layer's gradient is ready
+# once the pass has left the layer. Hooks on the parameters show this order.
 
 # %%
 # %%px --ranks 0
@@ -188,8 +189,8 @@ for name, parameter in model.named_parameters():
 loss_of(model, mine).backward()
 
 # %% [markdown]
-# A hook can therefore *start* the all-reduce of the last layer while the backward pass is still computing the first. With `async_op=True`, the call immediately
-# returns a *work* handle, for which we must wait before the optimiser's step.
+# A hook can therefore *start* the all-reduce of the last layer's gradient while the backward pass is still computing the first layer's. With `async_op=True`,
+# the all-reduce immediately returns a *work* handle, and we must call its `wait()` before the optimiser's step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -235,11 +236,12 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 #
 # The next network has more to send. Each of its six layers has 512 x 512 weights, and therefore 1 MiB of gradients. We train it in three ways:
 #
-# * **naive** runs the backward pass, then one all-reduce after another.
+# * **naive** runs the backward pass and then one all-reduce after another.
 # * **hooks** uses the two functions above, with one message per layer.
-# * **DDP** joins gradients into *buckets*, here of 2 MiB. Because of `register_comm_hook`, it calls its all-reduce from Python, where our ledger records it.
+# * **DDP** joins gradients into *buckets*, here of 2 MiB. Because of `register_comm_hook`, it calls its all-reduce from Python, where our ledger records the
+#   call.
 #
-# `median_steps` runs twelve steps of each in turn, drops the first three, and keeps the median.
+# `median_steps` runs twelve steps of each way in turn, drops the first three, and keeps the median.
 
 # %%
 # %%px
@@ -308,29 +310,29 @@ timeline(measured, title="one step of rank 0: naive, hooks, DDP")
 # In the top part (*naive*), the network is idle during the backward pass, and the rank computes nothing while the messages travel. In the middle and at the
 # bottom (*hooks* and *DDP*), most of the communication is hidden behind the computation. What remains is the tail, which is the last message. No overlap can
 # hide it, because it holds the gradients of the first layer, which the backward pass reaches last. (Where there are few cores, a message slows down the
-# backward pass itself, and the tail may fall inside its bar.)
+# backward pass itself, and the tail may fall inside the bar of the backward pass.)
 #
 # An all-reduce cannot end before the last rank has reached it, so a long first message under *naive* is mostly time spent waiting for slower ranks.
 #
 # A bar runs from the call until the message is complete. For this reason, the bars overlap when messages wait in line behind each other. With gloo, DDP waits
-# inside `backward()` until all buckets are complete, so its compute bar ends after its last message. On a machine with fewer cores than ranks, communication
+# inside `backward()` until all buckets are complete, so DDP's compute bar ends after the last message. On a machine with fewer cores than ranks, communication
 # and computation compete for the same cores, and the gain is small.
 # </details>
 
 # %% [markdown]
-# > **On GPUs.** With NCCL, every call returns when its work is *enqueued*. As a result, `backward()` returns early, the all-reduces run on a separate stream,
-# > and the optimiser's kernels wait for them on the GPU. Since a timer around `backward()` measures only the launching, call `torch.cuda.synchronize()`
-# > before you read it. Overlap is not free here either, because NCCL's kernels take some of the GPU's processors from backward.
-# > Each rank calls `torch.cuda.set_device(local_rank)` before anything else. Otherwise, whatever names no GPU (`.cuda()`, objects) goes to GPU 0 on all ranks
-# > of the node, and hangs or fails. (This notebook has done so.)
+# > **On GPUs.** With NCCL, every call returns when its work is *enqueued*. As a result, `backward()` returns early. The all-reduces run on a separate stream,
+# > and the optimiser's kernels wait for them on the GPU. Since a timer around `backward()` measures only the launching, call `torch.cuda.synchronize()` before
+# > you read the timer. Overlap is not free here either, because NCCL's kernels take some of the GPU's processors from the backward pass. As this notebook does,
+# > call `torch.cuda.set_device(local_rank)` on each rank before anything else. Otherwise, calls that name no GPU (`.cuda()`, messages with objects) use GPU 0
+# > on all ranks of the node, and hang or fail.
 
 # %% [markdown]
 # ## Buckets
 #
-# A message has a fixed cost before its first byte, so many small messages are slow. A single large one, however, could leave only at the end of the backward
-# pass. Buckets are a compromise: DDP fills a bucket with gradients, in the order in which they are computed, until it holds `bucket_cap_mb` or more. The
-# default is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. With buckets, overlap and skipped messages (below), Li
-# et al. (2020) report near-linear scaling to 256 GPUs.
+# A message has a fixed cost before its first byte, so many small messages are slow. A single large message, however, could leave only at the end of the
+# backward pass. Buckets are a compromise. DDP fills a bucket with gradients, in the order in which they are computed, until the bucket holds `bucket_cap_mb` or
+# more. The default is 25 MiB, but only 1 MiB for the bucket that leaves first, so that the network has work early. Li et al. (2020) report near-linear scaling
+# to 256 GPUs with buckets, overlap and `no_sync`.
 #
 # Here is our small network with 1 KiB buckets, step by step:
 
@@ -353,23 +355,25 @@ for step in range(3):
 #
 # <details><summary>Why 330 and 2080 numbers?</summary>
 #
-# The bucket of 330 numbers is the last layer (32 x 10 weights and 10 biases), and the bucket of 2080 is the first layer (64 x 32 weights and 32 biases).
+# The bucket of 330 numbers holds the last layer's gradients (32 x 10 weights and 10 biases), and the bucket of 2080 numbers holds the first layer's gradients
+# (64 x 32 weights and 32 biases).
 # </details>
 #
 # <details><summary>Three switches for large models</summary>
 #
 # With `gradient_as_bucket_view=True`, `grad` is a view into the buckets, which saves a copy of all gradients. With `static_graph=True`, you promise that every
-# step uses the same parameters in the same way. With `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)`, DDP sends half the bytes. However, this
-# hook keeps only two to three digits of each gradient, and the ranks also *add* in bf16, so the error grows with their number. We found a median error of 0.3 %
-# along a chain of 8 ranks, and of 2 % along a chain of 512. (The hook is experimental, and its documentation asks for NCCL.)
+# step uses the same parameters in the same way. With `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)`, DDP sends half as many bytes. However,
+# this hook keeps only two to three digits of each gradient, and the ranks also *add* in bf16, so the error grows with the number of ranks. We found a median
+# error of 0.3 % along a chain of 8 ranks, and of 2 % along a chain of 512. (The hook is experimental, and its documentation asks for NCCL.)
 # </details>
 #
 # ## no_sync: four micro-batches, one exchange
 #
 # If a batch does not fit into memory, split it into micro-batches, whose gradients add up in `grad` until the optimiser's step. Only the last backward pass
-# needs to communicate, and `no_sync()` keeps DDP silent during the others.
+# needs to communicate, and `no_sync()` keeps DDP silent during the earlier ones.
 #
-# **Predict.** With four micro-batches and two buckets, how many all-reduces does a step send without `no_sync`, and how many with it? Do the gradients differ?
+# **Predict.** With four micro-batches and two buckets, how many all-reduces does a step perform without `no_sync`, and how many with it? Do the gradients
+# differ?
 
 # %%
 predict("06-loud",
@@ -405,13 +409,13 @@ settle("06-quiet", lambda: cluster.pull("quiet")[0])
 # <details><summary>Why are the gradients the same?</summary>
 #
 # The mean over ranks of a sum is the sum of the means. With `no_sync`, each rank first adds up its own gradients, and the sums are averaged once. The forward
-# pass belongs inside the block too, because DDP decides there whether the backward pass will send anything.
+# pass belongs inside the `no_sync` block too, because in the forward pass, DDP decides whether the backward pass will send anything.
 # </details>
 #
 # ## Who sees which sample
 #
-# `DistributedSampler` distributes the samples over the ranks in turn, like a card dealer. All ranks must take the same number of steps, because otherwise one
-# of them would wait forever in an all-reduce. If the data cannot be divided evenly, some samples are therefore used twice.
+# `DistributedSampler` distributes the samples over the ranks in turn. All ranks must take the same number of steps, because otherwise one of them would wait
+# forever in an all-reduce. If the data cannot be divided evenly, some samples are therefore used twice.
 #
 # <details><summary>Two alternatives</summary>
 #
@@ -427,12 +431,13 @@ sampler = DistributedSampler(range(10), world_size, rank, shuffle=False)
 print("10 samples in stored order:", list(sampler))
 
 # %% [markdown]
-# Ten samples fill twelve places, so samples 0 and 1 appear twice. This hardly matters in training. In an *evaluation*, however, they count twice, so an
-# accuracy over all ranks is slightly wrong. For an evaluation, split the data exactly (`shard`), count the correct answers, and add up sums instead of means.
+# Ten samples fill twelve places, so samples 0 and 1 appear twice. This hardly matters in training. In an *evaluation*, however, these samples count twice, so
+# an accuracy over all ranks is slightly wrong. For an evaluation, split the data exactly (`shard`), count the correct answers, and add up the counts instead of
+# averaging accuracies.
 #
 # With `shuffle=True`, all ranks draw the same permutation from `seed + epoch`.
 #
-# **Predict.** What do three epochs look like if you forget `set_epoch`?
+# **Predict.** How do the orders of samples in three epochs differ if you forget `set_epoch`?
 
 # %%
 predict("06-set-epoch",
@@ -458,7 +463,8 @@ def orders():
 settle("06-set-epoch", orders)
 
 # %% [markdown]
-# A stream (`IterableDataset`) has no sampler. Every worker of every rank reads all of it, unless the dataset itself assigns different rows to each worker:
+# A stream (`IterableDataset`) has no sampler. Every worker of every rank reads the whole stream, unless the dataset itself assigns different rows to each
+# worker:
 
 # %%
 # %%px
@@ -474,8 +480,8 @@ class Stream(IterableDataset):
 print([int(row) for row in DataLoader(Stream(), batch_size=None, num_workers=2)])
 
 # %% [markdown]
-# Some seeds must be equal on all ranks, while others must differ. If each rank calls `random_split` with its own seed, one rank tests on what another one has
-# trained on. With the same seed, however, the workers of all ranks draw the same noise and crops:
+# Some seeds must be equal on all ranks, while others must differ. If each rank calls `random_split` with its own seed, one rank tests on samples that another
+# rank has trained on. If all `DataLoader`s have the same seed, however, their workers draw the same noise and crops:
 
 # %%
 # %%px
@@ -503,13 +509,13 @@ print(f"of 100 samples tested and trained on: {trained_and_tested(own)}, with on
       f"with own seeds {first_noise(torch.Generator().manual_seed(rank)):.3f}")
 
 # %% [markdown]
-# Therefore, split with one common seed, and give each rank's `DataLoader` a generator with its own seed.
+# Therefore, split the data with one common seed, and give each rank's `DataLoader` a generator with its own seed.
 #
 # ## A parameter that is not used
 #
-# DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket
-# holds the weights and biases of `used` and of `skipped`, so only two of its four gradients arrive. As a result, the bucket is never sent, and `used` keeps
-# each rank's local gradients. DDP notices this at the *next* forward pass and raises an error, which the cell catches.
+# DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket is
+# for the weights and biases of `used` and of `skipped`, so only two of its four gradients become ready. As a result, the bucket is never sent, and `used` keeps
+# each rank's local gradients. DDP notices this at the *next* forward pass and raises an error.
 
 # %%
 # %%px
@@ -529,8 +535,8 @@ except RuntimeError as error:
     print(str(error).split(". ")[0])
 
 # %% [markdown]
-# With `find_unused_parameters=True`, DDP searches the graph after each forward pass and counts every parameter that is not in it as ready. Use it only where
-# branches are really skipped, because it costs time in every step, and the buckets stay as the constructor made them.
+# With `find_unused_parameters=True`, DDP searches the graph after each forward pass and marks every parameter that is not in the graph as ready. Use this
+# option only where branches are really skipped, because the search costs time in every step, and the buckets stay as the constructor made them.
 
 # %%
 # %%px
@@ -540,11 +546,14 @@ for step in range(2):
 print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.grad)
 
 # %% [markdown]
-# If only *some* ranks skip the branch, the option prevents a hang, because these ranks take part with zeros. Without it, the others would wait for them in
-# vain.
+# If only *some* ranks skip the branch, `find_unused_parameters` prevents a hang, because these ranks take part with zeros. Without the option, the other ranks
+# would wait for them in vain.
 #
-# The opposite mistake raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze it later, it is trained, but its gradients are never
-# averaged. Therefore, wrap the model again when you unfreeze it.
+# <details><summary>A layer that is unfrozen later</summary>
+#
+# The opposite mistake, a parameter that is used but has no hook, raises no error. DDP's constructor puts no hooks on a frozen layer. If you unfreeze the layer
+# later, it is trained, but its gradients are never averaged. Therefore, wrap the model again when you unfreeze a layer.
+# </details>
 #
 # ## All ranks leave a loop together
 #
@@ -575,8 +584,8 @@ def finite_on():
 settle("06-nan", finite_on)
 
 # %% [markdown]
-# Therefore, decide by the averaged gradient whether to skip a step, because it is the same on all ranks, unlike a rank's own loss. Where no common number
-# exists, an all-reduce makes one. Here, two ranks have one extra batch, and all ranks train as long as each has a batch:
+# Decide by the averaged gradient whether to skip a step, because this gradient, unlike a rank's own loss, is the same on all ranks. Where no common number
+# exists, an all-reduce creates one. Here, two ranks have one extra batch, and all ranks train as long as each has a batch:
 
 # %%
 # %%px
@@ -594,7 +603,7 @@ def train_together(batches):
 print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 
 # %% [markdown]
-# Early stopping needs such a number, and so does `ReduceLROnPlateau`, which may otherwise lower the learning rates after different epochs. On GPUs,
+# Early stopping needs a common number, and so does `ReduceLROnPlateau`, which may otherwise lower the ranks' learning rates after different epochs. On GPUs,
 # `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
 #
 # > **A good place to stop.** The second half is about the job around a step. To continue in a new kernel, select the next cell
@@ -604,7 +613,7 @@ print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 # ## A trace of your own step
 #
 # Where does a step of *your* training spend its time? `torch.profiler` records every operation with its thread, its start and its end. We trace the wide
-# network, whose rows now come from a `DataLoader` and take 1 ms each to load, as from a disk. `record_function` gives a section of code a name in the trace.
+# network, whose input rows now come from a `DataLoader` and take 1 ms each to load. `record_function` gives a section of code a name in the trace.
 
 # %%
 # %%px
@@ -640,9 +649,9 @@ def trace(workers, path):
     trace_of_a_step.export_chrome_trace(path)
 
 # %% [markdown]
-# With `num_workers=0`, the process itself loads each batch when it needs one. With `num_workers=2`, two processes load the next batches meanwhile.
+# With `num_workers=0`, the process itself loads each batch when it needs one. With `num_workers=2`, two other processes load the next batches in advance.
 #
-# **Predict.** Which bars of the trace become shorter with workers, and which do not?
+# **Predict.** Which bars of the trace become shorter with workers?
 
 # %%
 predict("06-workers",
@@ -659,8 +668,8 @@ for name, path in files.items():
     trace(int(name[0]), path)
 
 # %% [markdown]
-# A trace is a JSON file with a list of events, which have a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace. Its all-reduces
-# are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
+# A trace is a JSON file with a list of events, each of which has a name, a start `ts` and a duration `dur` in microseconds. We read rank 0's trace. Its
+# all-reduces are called `gloo:all_reduce`, or `nccl:all_reduce` with NCCL.
 
 # %% tags=["measured"]
 # %%px
@@ -701,24 +710,24 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 #
 # *Where is the all-reduce?* There are three messages, one for each bucket, and they run on separate threads.
 #
-# *Does it overlap with backward?* The first messages begin long before the backward pass ends. What extends beyond the last gradient is the tail.
+# *Does it overlap with backward?* The first messages begin long before the backward pass ends. The part that extends beyond the last gradient is the tail.
 #
 # *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms. During this time, the rank neither computes nor sends, and because of the
-# all-reduce no other rank can go on either. With two workers, the batch is ready in advance, as long as the two load faster than a step takes. (Where all cores
-# are busy, the workers do not get one in time, and `input` stays long.)
+# all-reduce no other rank can go on either. With two workers, the batch is ready in advance, as long as the workers load batches faster than the steps use
+# them. (Where all cores are busy, the workers do not get a core in time, and `input` stays long.)
 #
 # To see the whole trace with every operation, find the names of rank 0's files in `cluster.pull("files")[0]`, and open one of them in your browser at
-# [ui.perfetto.dev](https://ui.perfetto.dev), which keeps it on your machine. Each row is a thread. On GPUs, there is also a row for each stream, and NCCL's
-# kernels have separate rows. In a real job, profile a few steps in the middle (`torch.profiler.schedule`) on one or two ranks, because a trace of a whole epoch
-# fills a disk.
+# [ui.perfetto.dev](https://ui.perfetto.dev), which keeps the file on your machine. Each row is a thread. On GPUs, there is also a row for each stream, and
+# NCCL's kernels have separate rows. In a real job, profile a few steps in the middle (`torch.profiler.schedule`) on one or two ranks, because a trace of a
+# whole epoch fills a disk.
 # </details>
 
 # %% [markdown]
 # ## torch.compile
 #
-# For autograd, a compiled backward pass is a single operation. DDP's hooks might therefore run only when all of it has ended, and then no message would overlap
-# with it ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). To avoid this, the compiler makes a separate graph for each of DDP's buckets.
-# Our backend counts the graphs and compiles nothing, so you need no compiler.
+# For autograd, a compiled backward pass is a single operation. DDP's hooks might therefore run only when the whole backward pass has ended, and then no message
+# would overlap with it ([FAQ](https://docs.pytorch.org/docs/stable/torch.compiler_faq.html)). To avoid this, the compiler makes a separate graph for each of
+# DDP's buckets. Our backend counts the graphs and compiles nothing, so you need no compiler.
 
 # %%
 # %%px
@@ -759,23 +768,23 @@ for name, way in ways.items():
         print(f"{name:<21} {len(graphs)} graphs,", next(iter(compiled.state_dict())))
 
 # %% [markdown]
-# All three ways give four graphs. Since the names in a checkpoint differ, save the state of the inner `model`, which you had before you wrapped it. Its names
-# (`layers.0.weight`) are the same in all three ways.
+# All three ways produce four graphs, but their checkpoints name the parameters differently. Therefore, save the state of the inner `model`, which you had
+# before you wrapped it. Its names (`layers.0.weight`) are the same in all three ways.
 #
 # <details><summary>Why four graphs, and is your model compiled at all?</summary>
 #
 # The graphs hold 1, 2, 2 and 1 layers, because the compiler limits the bucket that leaves first to 1 MiB.
 #
-# We wrap a class, because PyTorch 2.15 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first. The compiler skips the files of PyTorch itself, and
-# it gives no warning. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are the ones that DDP gives without a
-# compiler.
+# We put the layers into a class, because PyTorch 2.15 compiles nothing if a bare `nn.Sequential` is wrapped in DDP first. The compiler skips PyTorch's own
+# files without a warning. Set `TORCH_LOGS=graph_code` to see the graphs. If you compile in place, the names in a checkpoint are the ones that DDP gives without
+# a compiler.
 # </details>
 #
 # ## The same weights as a single process
 #
-# Most of units 01 to 10 train one small network, each with a different system, and check whether it ends with the weights that a single process computes
-# (60 steps of 250 rows in `float64`, defined in `manyhands.track`). The shards are uneven, because four ranks take 63, 63, 62 and 62 rows, but DDP **averages**
-# gradients over the ranks.
+# Most of units 01 to 10 train the same small network, each with a different system, and check whether it ends with the weights that a single process computes
+# (60 steps of 250 rows in `float64`, defined in `manyhands.track`). The shards are uneven, because the four ranks take 63, 63, 62 and 62 rows. However, DDP
+# gives all ranks the same weight when it **averages** their gradients.
 #
 # **Predict.** Each rank calls `backward` on the mean loss of its own rows. Does DDP end with the same weights as a single process? If not, what must the loss
 # be?
@@ -825,18 +834,18 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 # <details><summary>Why?</summary>
 #
 # In the mean of four means, a row in a shard of 62 counts 63/62 times as much as a row in a shard of 63. The difference is small, and no error is raised. The
-# correct loss of a rank is the sum over its rows, divided by all 250 and multiplied by 4, because DDP divides the sum of the gradients by 4. Weight decay needs
-# no such correction, since the optimiser applies it once, after the average.
+# correct loss of a rank is the sum over its rows, divided by the 250 rows of all ranks and multiplied by 4, because DDP divides the sum of the gradients by 4.
+# Weight decay needs no such correction, since the optimiser applies it once, after the average.
 #
 # Gradient accumulation has the same trap, and in language models the error is large, because micro-batches hold different numbers of tokens. If you take the
-# mean over each micro-batch, the tokens of a short one count more. Instead, sum the losses, divide by the number of tokens in all micro-batches of all ranks,
-# and multiply by the number of ranks, because DDP averages. Several libraries had this wrong until 2024 (for example
+# mean over each micro-batch, the tokens of a short micro-batch count more. Instead, sum the losses, divide by the number of tokens in all micro-batches of all
+# ranks, and multiply by the number of ranks, because DDP averages. Several libraries computed this loss incorrectly until 2024 (for example
 # [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
 # </details>
 #
 # ## From cells to scripts: spawn and torchrun
 #
-# Outside a notebook, something else must start the processes. On one node, `torch.multiprocessing.spawn` does so from Python, as in
+# Outside a notebook, a launcher must start the processes. On one node, `torch.multiprocessing.spawn` does so from Python, as in
 # [scripts/06_spawn.py](scripts/06_spawn.py). The code must be in a file, because each new process imports it.
 
 # %%
@@ -850,7 +859,7 @@ print(done.stdout or done.stderr, end="")
 # %% [markdown]
 # How do processes on several nodes find each other? Rank 0 listens on port `MASTER_PORT` of the host `MASTER_ADDR`, where each process reports its `RANK` of
 # `WORLD_SIZE` and learns the addresses of the others. `torchrun` sets these variables. You run it **once per node**, and it starts as many processes as
-# `--nproc-per-node` says, usually one per device. There are two ways to tell it where to meet:
+# `--nproc-per-node` specifies, usually one per device. There are two ways to tell it where the processes meet:
 #
 # * Set everything by hand, with N = 0 on the node of `MASTER_ADDR`:
 #   `torchrun --nnodes 2 --node-rank N --nproc-per-node 4 --master-addr HOST --master-port PORT train.py`
@@ -860,12 +869,11 @@ print(done.stdout or done.stderr, end="")
 # <details><summary>A number of nodes that changes</summary>
 #
 # The second command also accepts `--nnodes 2:4 --max-restarts 3`. Nodes may then be lost and join again, except the host of the endpoint. That host holds the
-# rendezvous, so the job ends with it (unit 18). After each change, all ranks start again from the last checkpoint. (By default there are no restarts, and a job
-# ends as soon as one rank fails.)
+# rendezvous, so if it is lost, the job ends (unit 18). After each change, all ranks start again from the last checkpoint. (By default there are no restarts,
+# and a job ends as soon as one rank fails.)
 # </details>
 #
-# On Slurm, `srun` runs torchrun on each node, as in [scripts/06_train.sbatch](scripts/06_train.sbatch), and you complete a similar file in the lab. Here, both
-# nodes are emulated.
+# On Slurm, `srun` runs torchrun on each node, as in [scripts/06_train.sbatch](scripts/06_train.sbatch). Here, both nodes are emulated.
 
 # %%
 import os
@@ -884,7 +892,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # | `GROUP_RANK` | number of the node |
 # | `WORLD_SIZE` | number of all processes |
 #
-# With two nodes of four GPUs each, the second node would have `RANK` 4 to 7 and `LOCAL_RANK` 0 to 3.
+# On two nodes of four GPUs each, the second node's processes would have `RANK` 4 to 7 and `LOCAL_RANK` 0 to 3.
 #
 # ## What a job needs
 #
@@ -893,11 +901,11 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 1. `torch.cuda.set_device(device)` comes before `init_process_group("nccl", device_id=device)`, because NCCL sends objects through the current device. Without
 #    `device_id`, a barrier may have to guess its device.
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)` loads the data, with `set_epoch` before each epoch.
-# 3. Only the forward pass and the loss are under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
-# 4. Clipping comes after `backward()`, when the gradients are averaged and all ranks find the same norm. Inside `no_sync`, their norms would differ.
-# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` prefix. It writes a new file next to the old one, and
-#    then renames it.
-# 6. All ranks load before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
+# 3. Only the forward pass and the loss run under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
+# 4. Clipping comes after `backward()`, when the gradients have been averaged and all ranks find the same norm. Inside `no_sync`, the ranks' norms would differ.
+# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` prefix. Rank 0 writes a new file next to the old one, and then
+#    renames the new one.
+# 6. All ranks load the checkpoint before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
 # 7. All ranks call `destroy_process_group()` at the end.
 #
 # Some calls need all ranks, although they do not look like it. A trace reveals, for example, that the first forward pass of a DDP model with batch norm sends
@@ -921,9 +929,9 @@ if rank == 0:
 # %% [markdown]
 # <details><summary>What all ranks must call together</summary>
 #
-# * **The forward pass of a DDP model with buffers** (batch norm) broadcasts them. Further passes without gradients send none, until the model has been trained
-#   again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next training step.
-#   Therefore, validate on all ranks, or through `ddp.module`.
+# * **The forward pass of a DDP model with buffers** (batch norm) broadcasts the buffers. Further passes without gradients send no buffers until the model has
+#   been trained again. If rank 0 validates alone through `ddp`, its broadcast has no partner, or it is paired with a broadcast of the other ranks' next
+#   training step. Therefore, validate on all ranks, or through `ddp.module`.
 # * **Leaving a loop** is a joint decision of all ranks, as shown above.
 # * **Objects** (`all_gather_object`, `broadcast_object_list`) pass through the memory of the current GPU if NCCL is used, and a tensor in them is unpickled on
 #   the GPU of its sender. Therefore, move such tensors to the CPU first.
@@ -932,7 +940,7 @@ if rank == 0:
 # </details>
 #
 # **Predict.** The first run used four ranks and stopped after 3 of 5 epochs. We run the script again, now with one rank on each node. Will it end with the
-# weights that `spawn` printed for two ranks without an interruption?
+# weights of the uninterrupted run that `spawn` started on two ranks?
 
 # %%
 predict("06-resume",
@@ -952,21 +960,21 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 
 # %% [markdown]
 # Yes, the weights agree to the last digit shown, although the run was interrupted and the number of ranks changed. Since the sampler distributes one shuffled
-# order over the ranks in turn, the ranks' batches together are always the same 64 rows.
+# order over the ranks in turn, the ranks' batches together always contain the same 64 rows.
 #
 # <details><summary>Lightning, and a job of full size</summary>
 #
 # **Lightning** writes this loop for you. In [scripts/06_lightning.py](scripts/06_lightning.py), the network of the table above is trained by
-# `Trainer(devices=2, strategy="ddp")`, which uses DDP internally. It ends with the weights that a single process computes (the difference is 2e-16, and a test
-# checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in `work/`. Lightning adds its own sampler unless you disable this
-# (`use_distributed_sampler=False`).
+# `Trainer(devices=2, strategy="ddp")`, which uses DDP internally. The network ends with the weights that a single process computes (the difference is 2e-16,
+# and a test checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in the folder `work/`. Lightning adds its own sampler unless you disable
+# this (`use_distributed_sampler=False`).
 #
 # For a job of full size, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
 # </details>
 #
 # <details><summary>When is DDP not enough?</summary>
 #
-# In float32 with Adam, each rank holds 16 bytes for each parameter (4 for the weight, 4 for the gradient, and 8 for two moments). DDP's buckets add 4,
+# In float32 with Adam, each rank holds 16 bytes for each parameter (4 for the weight, 4 for the gradient, and 8 for two moments). DDP's buckets add 4 bytes,
 # unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion parameters, before the first activation is stored. More
 # GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, but sends 1.5 times as many bytes in a
 # step. If only the activations do not fit, first accumulate smaller micro-batches or recompute activations (unit 14), and stay with DDP.
@@ -974,11 +982,11 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # <details><summary>Is one rank slow, or are all of them slow?</summary>
 #
-# An all-reduce ends when the last rank has reached it, so a step takes equally long on all ranks, and the straggler is the rank that *waits least*. To find it,
-# measure forward and backward on each rank inside `no_sync`, and compare the times with `all_gather_object`. On GPUs, call `torch.cuda.synchronize()` each time
-# before you read the clock. In the traces of two ranks, the slower rank has the shorter all-reduces.
+# An all-reduce ends when the last rank has reached it, so a step takes equally long on all ranks, and the straggler is the rank that *waits least*. To find the
+# straggler, measure the forward and backward passes on each rank inside `no_sync`, collect the times with `all_gather_object`, and compare them. On GPUs, call
+# `torch.cuda.synchronize()` each time before you read the clock. In the traces of two ranks, the slower rank has the shorter all-reduces.
 #
-# If all ranks are slow, they still agree with each other, so compare them with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
+# If all ranks are slow, their times hardly differ, so compare the ranks with what the GPUs could do. For the *model FLOPs utilisation* (MFU), count the
 # operations that the model itself needs in a second, about 6 for each parameter and token, and divide them by the peak of the GPUs, as unit 19 does
 # ([Chowdhery et al. 2022](https://arxiv.org/abs/2204.02311)).
 # </details>
@@ -1008,24 +1016,24 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # * Uneven data is padded, so some samples are seen twice.
 # * Every decision to leave a loop or to lower the learning rate needs a number that all ranks have in common.
 # * `torch.compile` makes a graph for each bucket, and it changes the names in a checkpoint unless it compiles in place.
-# * Cells, spawn and torchrun differ in how a process gets its rank and its meeting place, while the training is the same.
+# * Cells, spawn and torchrun differ in how a process learns its rank and its meeting place, while the training is the same.
 #
 # ## What has aged
 #
 # <details><summary>torch.distributed.launch, --local_rank</summary>
 #
-# * `python -m torch.distributed.launch` came before `torchrun` and takes the same options. It still exists, but it prints a warning and will be removed.
-# * It passed each process an argument, `--local_rank`. Since PyTorch 2.0 it writes `--local-rank`, so a script that knows only the underscore stops with an
-#   error. Since torchrun passes no such argument, read `os.environ["LOCAL_RANK"]` instead.
-# * Older texts set `MASTER_ADDR` to each process's own address. It is the host of rank 0, which is the same for all processes.
+# * `python -m torch.distributed.launch` preceded `torchrun` and accepts the same options. It still exists, but it prints a warning and will be removed.
+# * The old launcher passed each process an argument, `--local_rank`. Since PyTorch 2.0, it writes `--local-rank`, so a script that knows only the underscore
+#   stops with an error. Because torchrun passes no such argument, read `os.environ["LOCAL_RANK"]` instead.
+# * Older texts set `MASTER_ADDR` to each process's own address. The correct value is the host of rank 0, which is the same for all processes.
 # * `DistributedDataParallel(model, device_ids=[local_rank])` still works. With one device per process, you may leave out `device_ids` if the model is on that
 #   device.
-# * DDP's `broadcast_buffers` has been called `forward_sync_buffers` since PyTorch 2.13, and the old name causes a warning. If it is `False`, the new option
-#   still sends buffers at the start, whereas the old one does not.
+# * DDP's `broadcast_buffers` has been called `forward_sync_buffers` since PyTorch 2.13, and the old name causes a warning. If its value is `False`, DDP still
+#   sends buffers at the start under the new name, but not under the old one.
 # </details>
 #
-# **Now the lab:** you write DDP from hooks, repair two loops, and complete a batch file. After that, unit 07 does the same on several nodes with TensorFlow,
-# unit 10 shows the same ideas in Horovod, and unit 16 shards what every rank holds here.
+# **Now the lab:** you write DDP from hooks, repair two loops, and complete a batch file. After that, unit 07 trains on several nodes with TensorFlow, unit 10
+# shows the same ideas in Horovod, and unit 16 shards what every rank holds here.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, VLDB 13(12),
 # [arXiv 2006.15704](https://arxiv.org/abs/2006.15704).

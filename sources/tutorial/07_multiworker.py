@@ -7,8 +7,8 @@
 # * write `TF_CONFIG` for a layout of processes, and determine which process is the chief.
 # * train on several workers with a custom loop and with `Model.fit`, and scale the loss correctly.
 # * predict which worker sees which sample under each auto-shard policy.
-# * explain what the other workers get when one of them skips a collective call or dies, and how training continues.
-# * start two workers side by side on one machine, each with half of its GPUs.
+# * explain what happens to the other workers when one worker skips a collective call or dies, and how training continues.
+# * start two workers side by side on one machine, each with half of the machine's GPUs.
 # * explain what only the chief does, and what all workers must do together.
 #
 # **Before:** you know `MirroredStrategy` (unit 02), or a little Keras and what an all-reduce is. **Minutes:** 40 · **Ranks:** 2, on 2 nodes.
@@ -17,9 +17,9 @@
 # ## Two workers
 #
 # `MirroredStrategy` runs one process with several devices, whereas `MultiWorkerMirroredStrategy` runs several processes, which are called **workers**. Usually,
-# each machine has one worker, which drives all of its GPUs. Without GPUs, a worker is a single replica on its CPU.
+# each machine has one worker, which drives all GPUs of the machine. Without GPUs, a worker is a single replica on its CPU.
 #
-# This kernel starts two ranks, which become the workers, and trains nothing itself. Cells that begin with `%%px` run on both ranks, and `--setup` marks the
+# This kernel trains nothing itself. It starts two ranks, which become the workers. Cells that begin with `%%px` run on both ranks, and `--setup` marks the
 # cells that are run again after healing.
 
 # %% tags=["setup"]
@@ -47,12 +47,12 @@ for kind, index in [("chief", 0), ("worker", 0), ("worker", 1)]:
 # | `cluster` | the address of each process, by kind, which must be the **same** for all processes | a different order, or `localhost`, on one of the machines, so that the workers wait for each other |
 # | kinds | `chief` and `worker` train, whereas `ps` (unit 08) stores variables; older texts call the chief `master` | parameter servers are counted as workers |
 # | host:port | where *this* process listens; two processes on one host need two ports | all processes have the same port, or a colleague is using the port |
-# | `task.type`, `task.index` | which process this one is; the index counts **within** the kind, from 0 | the index counts through all kinds |
+# | `task.type`, `task.index` | which process this one is; the index numbers the processes **within** the kind, from 0 | the index runs through all kinds |
 #
-# **The chief** does what must be done only once, such as keeping checkpoints and logs. If there is no process of that kind, worker 0 is the chief. It also
-# trains like all other workers.
+# **The chief** does what must be done only once, such as keeping checkpoints and logs. If there is no process of that kind, worker 0 is the chief. The chief
+# also trains, like all other workers.
 #
-# Our ranks exchange their addresses, with a free port on each host. Then each writes its own `TF_CONFIG`.
+# Each of our ranks chooses a free port on its host, and the ranks exchange their addresses. Then each rank writes its own `TF_CONFIG`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -79,7 +79,8 @@ print(f"{told.task_type} {told.task_id} of {told.cluster_spec().num_tasks('worke
 # %% [markdown]
 # ## First of all, the strategy
 #
-# The constructor of the strategy starts a server in each worker and waits until all workers are connected. It must run before any other operation:
+# The constructor of the strategy starts a server in each worker and waits until all workers are connected. This constructor must run before any other
+# operation:
 
 # %%
 # %%px
@@ -90,7 +91,8 @@ except RuntimeError as error:
     print(error)
 
 # %% [markdown]
-# In such a process, it is too late to create the strategy. In a script, you would move that line up. In this notebook, however, we need new processes:
+# In a process that has already run an operation, it is too late to create the strategy. In a script, you would move the constructor to the top. In this
+# notebook, however, we need new processes:
 
 # %%
 cluster.heal()
@@ -111,7 +113,7 @@ print(f"{strategy.num_replicas_in_sync} replicas, {len(strategy.extended.worker_
 # ## One program, run by both
 #
 # Every worker runs the same program. Whereas `strategy.run` calls a function on the worker's *own* replicas only, `strategy.reduce` sums over the replicas of
-# *all* workers, so all workers must call it.
+# *all* workers, so all workers must call `reduce`.
 
 # %%
 # %%px
@@ -141,21 +143,21 @@ settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A variable that is created in the scope starts with the chief's value on every worker. All workers therefore start from the same weights, even if their random
-# numbers differ. Nothing else is synchronised, so a Python list, a NumPy array or the order of a shuffle can be different on each worker.
+# A variable that is created in the strategy's scope starts with the chief's value on every worker. All workers therefore start from the same weights, even if
+# their random numbers differ. Nothing else is synchronised, so a Python list, a NumPy array or the order of a shuffle can be different on each worker.
 # </details>
 #
 # ## Which worker sees which sample
 #
 # You provide the dataset of the *whole* job, batched by the **global** batch size. Each worker creates the same dataset, and `experimental_distribute_dataset`
-# keeps a part of it. The **auto-shard policy** decides which part that is:
+# keeps only the worker's part of it. The **auto-shard policy** decides which part that is:
 #
 # * `DATA` splits each batch into one piece for each replica. A worker reads all of the data and keeps its own pieces.
 # * `FILE` lets worker i of n read the files i, i + n, i + 2n, ... and nothing else.
-# * `OFF` shards nothing, so that every worker gets all samples.
+# * `OFF` shards nothing, so every worker receives all samples.
 # * `AUTO`, the default, means `FILE` if the data is read from files, and `DATA` otherwise.
 #
-# We take twelve samples, in memory and in four files of 5, 2, 3 and 2 samples, with a global batch of 4.
+# We use twelve samples, stored once in memory and once in four files of 5, 2, 3 and 2 samples. The global batch size is 4.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -183,8 +185,8 @@ in_files = tf.data.TextLineDataset(files).map(lambda line: tf.strings.to_number(
 in_memory = tf.data.Dataset.range(12)
 
 # %% [markdown]
-# **Predict.** Under which policy does an epoch have twice as many steps? Under which policy is a worker idle in some steps? And if each worker shuffles the
-# data in its own order, does an epoch still contain each sample exactly once?
+# **Predict.** Under which policy does an epoch have the most steps? Under which policy is a worker idle in some steps? And if each worker shuffles the data in
+# its own order, does an epoch still contain each sample exactly once?
 
 # %%
 predict("07-steps", "Under which policy does an epoch have the most steps?",
@@ -224,27 +226,29 @@ settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * `DATA`: in step 1, the workers together have the samples 0 to 3, which is the batch that a single process would have. Training is therefore the same, too.
+# * `DATA`: in step 1, the workers together have the samples 0 to 3, which is the batch that a single process would have. Training therefore ends with the same
+#   weights, too.
 # * `FILE`: each sample appears once, but in step 3 worker 0 has samples 4 and 7 while worker 1 has none. Worker 1 has reached the end of its files and
 #   continues with empty batches, because all workers must take the same number of steps. You should therefore have many files of equal size.
-# * `OFF`: every worker goes through all of the data in six steps of two samples, so each sample counts twice. This is right only if your own dataset differs
-#   from worker to worker.
+# * `OFF`: every worker goes through all of the data in six steps of two samples, so each sample counts twice. This policy is right only if your own code gives
+#   each worker a different dataset.
 # * *DATA, each mixes by itself*: because each worker shuffles in its own order, the pieces no longer fit together. Some samples appear twice and others never,
 #   but there is no error. To prevent this, give `shuffle` the same `seed` on all workers, as in *DATA, all mix alike*.
 # </details>
 #
-# `AUTO` has a trap. If the data is read from files, and there are fewer files than workers, it does *not* switch to `DATA`, although the documentation says so.
-# In TensorFlow 2.21, worker 0 raises `InvalidArgumentError` instead, while the others wait or get nothing. If you have one file and two workers, choose `DATA`.
+# `AUTO` has a trap. If the data is read from files, and there are fewer files than workers, `AUTO` does *not* switch to `DATA`, although the documentation says
+# that it does. In TensorFlow 2.21, worker 0 raises `InvalidArgumentError` instead, while the other workers wait or receive nothing. If you have one file and
+# two workers, choose `DATA`.
 #
 # With `strategy.distribute_datasets_from_function`, you shard, shuffle and batch the data yourself, using the batch size of *one replica* (exercise 5 of the
-# lab). If reading and preparing the data limits training, have many more files than workers, or move the preparation to other machines
+# lab). If reading and preparing the data limits training, use many more files than workers, or move the preparation to other machines
 # ([tf.data service](https://www.tensorflow.org/api_docs/python/tf/data/experimental/service), not run here).
 #
 # ## Scale the loss
 #
-# We train the network of this track for 60 steps with 250 rows of digits, with everything in `float64`. The reference is a single process without a framework.
-# Each worker has 125 rows of each batch. Since gradients are summed over the workers, each worker must divide by the *global* batch size. The penalty, however,
-# belongs to no row and must count once.
+# We train the network of this track for 60 steps on 250 rows of digits each, with everything in `float64`. The reference is a single process without a
+# framework. Each worker has 125 rows of each batch. Since gradients are summed over the workers, each worker must divide its losses by the *global* batch size.
+# The penalty, however, belongs to no row and must be counted only once.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -294,10 +298,10 @@ def train(mean, rate=track.RATE):
     return model, [float(step(batch)) for batch in batches]
 
 # %% [markdown]
-# The usual mistake is `tf.reduce_mean` over the worker's own rows. Because two such means are added, the gradient of the data is twice as large as it should
-# be.
+# The usual mistake is `tf.reduce_mean` over the worker's own rows. Because two such means are added, the gradient of the data term is twice as large as it
+# should be.
 #
-# **Predict.** Suppose that you notice this and halve the learning rate. Does training then end with the same weights as a single process?
+# **Predict.** Suppose that you notice the doubled gradient and halve the learning rate. Does training then end with the same weights as a single process?
 
 # %%
 predict("07-half-rate",
@@ -324,15 +328,15 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The mean makes the gradient of the data twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate therefore repairs the
-# former and makes the latter half as strong. With Adam, halving the rate is wrong for a different reason. Since Adam divides by the size of the gradient, a
-# factor of two hardly changes its steps, and half the rate makes them half as large. On eight workers, the factor is eight.
+# The mean makes the gradient of the data term twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate therefore
+# repairs the data term but makes the penalty half as strong. With Adam, halving the rate is wrong for a different reason. Since Adam divides by the size of the
+# gradient, a factor of two hardly changes its steps, whereas half the rate makes them half as large. On eight workers, the gradient is eight times too large.
 # </details>
 #
 # ## Model.fit
 #
-# `Model.fit` scales the loss, sums the gradients and shards the data by itself. Its batch is the global batch, too. Each worker's loss is the mean over its own
-# rows, divided by the number of replicas, which is right if all replicas have the same number of rows.
+# `Model.fit` scales the loss, sums the gradients and shards the data by itself. The batch size of its dataset is again the global one. Each worker's loss is
+# the mean over its own rows, divided by the number of replicas, which is right if all replicas have the same number of rows.
 
 # %%
 # %%px
@@ -352,13 +356,13 @@ print(track.table("07", cluster.pull("far")[0]))
 
 # %% [markdown]
 # The weights agree to 1e-12 rather than to the last bit, because the workers add the same numbers in a different order. This agreement also requires
-# `set_floatx("float64")`. Without it, Keras builds the whole network in `float32`, and the weights end 2e-7 apart. It is not enough to make only the layers
-# `float64`, because Keras keeps the factor of the penalty, 0.005, in `float32`, with a relative error of 2e-8.
+# `set_floatx("float64")`. Without this call, Keras builds the whole network in `float32`, and in the end the weights differ by 2e-7. It is not enough to make
+# only the layers `float64`, because Keras keeps the factor of the penalty, 0.005, in `float32`, with a relative error of 2e-8.
 #
 # ## What the chief does, and what all workers must do
 #
-# Some variables are not mirrored. Instead, each worker has its own *part* of the variable, and reading it sums or averages the parts of all workers. Metrics
-# are such variables, and so is the mean of a batch norm. In the next cell, each worker sets its part of a count, and both write a checkpoint.
+# Some variables are not mirrored. Instead, each worker has its own *part* of such a variable, and reading the variable sums or averages the parts of all
+# workers. Examples are metrics and the mean of a batch norm. In the next cell, each worker sets its part of a count, and both workers write a checkpoint.
 
 # %%
 # %%px
@@ -375,7 +379,8 @@ print(f"my part {part.numpy()}, in the file "
       f"{tf.train.load_variable(path, 'count/.ATTRIBUTES/VARIABLE_VALUE')}")
 
 # %% [markdown]
-# The file contains the sum of both parts, because writing means reading, and reading is an all-reduce. This decides who does what:
+# The file contains the sum of both parts, because writing a variable means reading it, and reading it is an all-reduce. For this reason, the work is divided as
+# follows:
 #
 # | what | who |
 # |---|---|
@@ -384,13 +389,13 @@ print(f"my part {part.numpy()}, in the file "
 # | TensorBoard, prints, a table of results | the chief |
 # | callbacks of `fit`: `ModelCheckpoint`, `BackupAndRestore` | all workers; the callbacks know what each worker must do |
 #
-# Although `if chief: model.save(...)` looks right, it hangs, because the chief waits for parts that no other worker sends. In a network without such variables
-# it may even work, until someone adds a metric.
+# Although `if chief: model.save(...)` looks right, it hangs, because the chief waits for parts that no other worker sends. In a network in which all variables
+# are mirrored, this line may even work, until someone adds a metric.
 #
 # ## When a worker skips a collective call
 #
-# A collective call waits for all workers. By default, it waits as long as the others are alive. `CommunicationOptions` sets a time limit for the strategy or
-# for a single call:
+# A collective call waits for all workers. By default, it waits as long as the other workers are alive. `CommunicationOptions` sets a time limit for the
+# strategy or for a single call:
 
 # %%
 # %%px
@@ -417,23 +422,24 @@ if rank == 0:  # worker 1 does not call it
 cluster.heal()
 
 # %% [markdown]
-# The timeout is for debugging, because TensorFlow starts a thread for each collective call that has one. The other options are only hints. `implementation` is
-# `RING` (TensorFlow's own), `NCCL` or `AUTO`, which lets TensorFlow choose. `bytes_per_pack` splits the gradients into packs of that size, so that updates can
-# begin while other packs are still on their way (in `MultiWorkerMirroredStrategy(communication_options=...)`).
+# The timeout is for debugging, because TensorFlow starts a thread for each collective call that has a timeout. The other options are only hints.
+# `implementation` is `RING` (TensorFlow's own), `NCCL` or `AUTO`, which lets TensorFlow choose. In `MultiWorkerMirroredStrategy(communication_options=...)`,
+# `bytes_per_pack` splits the gradients into packs of that size, so that updates can begin while other packs are still on their way.
 
 # %% [markdown]
 # > **On GPUs.** A worker drives all GPUs of its machine, so `num_replicas_in_sync` counts GPUs, and the global batch is split over all of them. `NCCL` is used
 # > only for the all-reduce between GPUs, whereas an all-reduce on CPUs, an all-gather and a broadcast use `RING` in any case. Since a step returns before the
-# > GPUs have finished, fetch a number of its result with `float(step(batch))` before you read the clock.
+# > GPUs have finished, fetch its result as a number with `float(step(batch))` before you read the clock.
 
 # %% [markdown]
 # ## When a worker dies
 #
-# Outside a notebook, you would use a script, [scripts/07_train.py](scripts/07_train.py), and two processes that differ only in their `TF_CONFIG`. The script
-# trains the same network as above with `Model.fit` and the callback `BackupAndRestore`, which saves after each epoch. We kill the chief when epoch 4 begins.
+# Outside a notebook, you would run a script such as [scripts/07_train.py](scripts/07_train.py) in two processes that differ only in their `TF_CONFIG`. The
+# script trains the same network as above with `Model.fit` and the callback `BackupAndRestore`, which saves the state after each epoch. We kill the chief when
+# epoch 4 begins.
 #
-# **Predict.** Does worker 1 wait, does it get an error, or does it continue alone? (The next cell shows nothing for up to a minute, because two new processes
-# import TensorFlow.)
+# **Predict.** Does worker 1 wait, does it end with an error, or does it continue alone? (The next cell shows nothing for up to a minute, because two new
+# processes import TensorFlow.)
 
 # %%
 predict("07-killed", "The chief is killed. What does worker 1 do?",
@@ -459,10 +465,10 @@ settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
     [*run.returncodes.values()][1], "it ends with an error"))
 
 # %% [markdown]
-# Worker 1 gets an error and cannot continue, because the group has lost a member. It notices this immediately, since the connection to the chief breaks. If,
-# however, the worker that dies is one from which no other worker is receiving at that moment, the others notice only that its heartbeats stop, and get an
-# `UnavailableError` after about ten seconds. Training cannot continue with one worker fewer (unit 18 covers systems in which it can). Start **all** workers
-# again with the same command:
+# Worker 1 raises an error and cannot continue, because the group has lost a member. Worker 1 notices the loss immediately, since the connection to the chief
+# breaks. If, however, no other worker is receiving data from a worker at the moment when it dies, the others notice only that its heartbeats stop, and they
+# raise an `UnavailableError` after about ten seconds. Training cannot continue with one worker fewer (unit 18 covers systems in which it can). Start **all**
+# workers again with the same command:
 
 # %%
 run = start()
@@ -477,8 +483,8 @@ folder.cleanup()
 #
 # ## Two launchers side by side
 #
-# You do not need two machines to try two workers. A shell script can start both on one machine and give each of them half of the GPUs, so that the machine
-# looks like two nodes. This is the main part of [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
+# You do not need two machines to try two workers. A shell script can start both workers on one machine and give each of them half of the GPUs, so that the
+# machine looks like two nodes. This is the main part of [scripts/07_halves.sh](scripts/07_halves.sh) for a machine with four GPUs:
 #
 # ```bash
 # worker() {                                                   # worker INDEX GPUS
@@ -493,8 +499,8 @@ folder.cleanup()
 # wait -n && wait $first && wait $second                       # until both have ended, or until one has failed
 # ```
 #
-# Inside each worker, the visible GPUs are numbered from 0. The script also chooses two free ports. Its last lines matter if a worker fails before it has met
-# the other one, for example during an import. Otherwise, the other worker would wait in the background and keep its GPUs.
+# Inside each worker, the visible GPUs are numbered from 0. The script also chooses two free ports. The script's last lines matter if a worker fails before it
+# has met the other one, for example during an import. Without these lines, the other worker would wait in the background and keep its GPUs.
 
 # %%
 import os
@@ -511,17 +517,18 @@ print(*sorted(line for line in done.stdout.splitlines() if line.startswith("work
 folder.cleanup()
 
 # %% [markdown]
-# On one machine, `MirroredStrategy` (unit 02) does the same in one process. Use two workers side by side to try out what will later run on two machines. In
-# PyTorch, the two lines of the script become two `torchrun --nnodes 2 --node-rank 0` (and `1`)
-# `--nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, again with `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
+# On one machine, `MirroredStrategy` (unit 02) trains on all GPUs in one process. Use two workers side by side to try out what will later run on two machines.
+# In PyTorch, the two lines that begin with `worker` become two commands
+# `torchrun --nnodes 2 --node-rank N --nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, one with N = 0 and one with N = 1, again with
+# `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #
 # On a real cluster, some program must write each worker's `TF_CONFIG`. [scripts/07_train.sbatch](scripts/07_train.sbatch) does this from the job's list of
 # nodes and `SLURM_PROCID`, which Slurm provides. (`tf.distribute.cluster_resolver` also has resolvers for Slurm and Kubernetes.)
 #
 # ## What it costs
 #
-# In each step, the workers exchange all gradients over the network in an all-reduce, and each of the $p$ workers sends $2 (p - 1) / p$ of their bytes (unit
-# 04). The next cell measures the median time of 30 steps:
+# In each step, the workers exchange all gradients over the network in an all-reduce, and each of the $p$ workers sends $2 (p - 1) / p$ times the bytes of the
+# gradients (unit 04). The next cell measures the median time of 30 steps:
 
 # %% tags=["measured"]
 # %%px
@@ -553,10 +560,10 @@ print(f"a step on two workers: "
 # DDP instead (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024).
 #
-# **The three most common mistakes.** The first is a `TF_CONFIG` that is not the same everywhere, or whose index counts through all kinds. At best, one worker
-# raises `ValueError` (its `task_id` exceeds the maximum), while the others wait silently. The second is a loss that is divided by the number of the worker's
-# own rows. The third is something that only one worker does, for example shuffling the data in its own order, or writing a checkpoint on the chief alone. You
-# will meet all of them in the lab.
+# **The three most common mistakes.** The first is a `TF_CONFIG` whose `cluster` is not the same everywhere, or whose index runs through all kinds. At best, one
+# worker raises `ValueError` (because its `task_id` exceeds the maximum), while the others wait silently. The second is a loss that is divided by the number of
+# the worker's own rows. The third is something that only one worker does, for example shuffling the data in its own order, or writing a checkpoint on the chief
+# alone. You will meet all three mistakes in the lab.
 #
 # ## What has aged
 #
@@ -575,13 +582,13 @@ print(f"a step on two workers: "
 #
 # ## Summary
 #
-# * *TF_CONFIG* lists all addresses by kind, identically for all processes, and tells each process which one it is. The chief, or else worker 0, does what must
-#   be done once.
+# * *TF_CONFIG* lists all addresses by kind, identically for all processes, and tells each process which one it is. The chief (or worker 0, if there is no
+#   chief) does what must be done only once.
 # * *The strategy comes first.* Then all workers run one program, in which variables start with the chief's values, gradients are summed, and losses are divided
 #   by the global batch size.
 # * *DATA* splits each batch, *FILE* distributes files, and *OFF* gives everything to every worker. A shuffle needs the same seed on all workers.
-# * *A worker that skips a collective call* makes the others wait, unless there is a timeout. *A worker that dies* ends training for all, and you start all of
-#   them again from the backup.
+# * *A worker that skips a collective call* makes the others wait, unless there is a timeout. *A worker that dies* ends training for all workers, and you start
+#   all of them again from the backup.
 # * *All* workers write checkpoints, but only the *chief's* checkpoint is kept.
 #
 # **Now the lab:** you write what the strategy leaves to you. After that, unit 08 shows servers that store the variables.

@@ -2,12 +2,12 @@
 # # 08 Parameter servers
 #
 # With parameter servers, some processes store the weights while others compute gradients. The first large deep networks were trained in this way (Dean et al.
-# 2012), and models whose tables fit on no single machine still are today. At the end, you can
+# 2012), and models whose embedding tables do not fit on any single machine still are today. At the end, you can
 #
 # * write a parameter server from `send` and `recv`, with push and pull, in a synchronous and an asynchronous version.
-# * explain which of the two ends with the same weights as a single process, and why the other does not.
+# * explain which of the two versions ends with the same weights as a single process, and why the other does not.
 # * predict the bytes on a server's link, and explain when more servers help and when they do not.
-# * split variables so that no server gets more than its share.
+# * split variables so that no server stores more than its share.
 # * train with TensorFlow's `ParameterServerStrategy`, lose a worker, and continue.
 # * explain what became of `tf.train.Server`, `RunConfig` and `train_and_evaluate`.
 #
@@ -22,10 +22,10 @@
 # | **worker** | has a part of the data; **pulls** weights, computes a gradient, and **pushes** it |
 # | **chief**, formerly called master | in old systems, a worker that also starts, saves and logs; in TensorFlow today, the process that has the program and gives work to the others |
 #
-# All processes run one script, which branches by its role, and so do our cells. Of the six ranks, 0 and 1 are servers, and 2 to 5 are workers.
+# All processes run one script, which branches by role, and our cells do the same. Of the six ranks, 0 and 1 are servers, and 2 to 5 are workers.
 #
-# A server keeps its weights in CPU memory, and it must accept a message from whichever worker sends first. Since NCCL refuses that, all pushes and pulls use a
-# gloo group, `wires`.
+# A server keeps its weights in CPU memory, and it must accept a message from whichever worker sends first. Since NCCL has no such receive, all pushes and pulls
+# use a gloo group, `wires`.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle, track
@@ -57,7 +57,7 @@ far = behind = 0.0  # distances from a single process, which the workers fill in
 # ## Push and pull
 #
 # We begin with whole numbers, so that you can check the sums yourself. Server 0 keeps two weights, 100 and 200. Each worker pushes its rank as the gradient of
-# both. The server receives all pushes, subtracts them, and sends the weights back.
+# both weights. The server receives all pushes, subtracts them from the weights, and sends the weights back.
 #
 # **Predict.** Which weights does worker 2 have at the end, and which does worker 5 have?
 
@@ -92,8 +92,8 @@ settle("08-pull-5", lambda: cluster.pull("w.tolist()")[5][0])
 #
 # ## A synchronous server
 #
-# We now train the network of this track, with 2410 weights and 60 steps of 250 rows of digits (`manyhands.track`). All weights are laid end to end in one
-# vector, and a server keeps a slice of it. If there are several servers, a worker splits its gradient into slices, one for each server.
+# We now train the network of this track, which has 2410 weights, for 60 steps of 250 rows of digits (`manyhands.track`). All weights are laid end to end in one
+# vector, and a server keeps a slice of this vector. If there are several servers, a worker splits its gradient into slices, one for each server.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -135,9 +135,9 @@ def work(servers, workers, cuts, steps):
     return model
 
 # %% [markdown]
-# `cuts` says how many weights each server keeps. With one branch by role, the program can train.
+# `cuts` lists how many weights each server keeps. With one branch for each role, the program can train.
 #
-# **Predict.** After 60 steps, do four workers and one server have the same weights as a single process? Do they agree to the last bit?
+# **Predict.** After 60 steps, do four workers and one server have the same weights as a single process? Do the weights agree to the last bit?
 
 # %%
 predict("08-sync", "Does a synchronous server give the weights of a single process?",
@@ -171,20 +171,21 @@ settle("08-sync", same)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The server adds up four parts of the mean and takes one step, which is the same step as for the whole batch. Only the order of the additions differs, so only the last
-# digits do (unit 01). The workers agree with each other to the last bit because they have all copied the same weights, and no worker ever changes a weight
-# itself.
+# The server adds up four parts of the mean and takes one step, which is the same step as for the whole batch. Only the order of the additions differs, so only
+# the last digits of the weights differ (unit 01). The workers agree with each other to the last bit because they have all copied the same weights, and no
+# worker ever changes a weight itself.
 # </details>
 #
-# The penalty belongs to no row and to no worker, so the server adds it once in a step. **Mistake 1** is to put it into each worker's loss. Four workers then
-# apply four times the decay, without any error.
+# The penalty belongs to no row and to no worker, so the server adds it once in a step. **Mistake 1** is to put the penalty into each worker's loss. Four
+# workers then apply four times the decay without an error.
 #
 # ## The server's link
 #
-# Every worker pushes all gradients to the server and pulls all weights from it, and all of this crosses the server's one link. With several servers, each keeps
-# a part of the weights, so the bytes are spread over their links.
+# Every worker pushes all gradients to the server and pulls all weights from it, and all these bytes cross the server's one link. With several servers, each
+# server keeps a part of the weights, so the bytes are spread over their links.
 #
-# **Predict.** Two workers train with one server, then with two and with four. How do the bytes on the busiest link of all change from two servers to four?
+# **Predict.** Two workers train with one server, then with two, and then with four. How does the number of bytes on the busiest link change from two servers to
+# four?
 
 # %%
 predict("08-four-servers",
@@ -247,21 +248,26 @@ settle("08-four-servers", compared)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The lines are formulas, and the marks are what the ledger recorded. With $w$ workers, one server's link carries $w S$ in each direction, so every additional
-# worker slows down all of them. Two servers halve the slope, but the line stays straight. With as many servers as workers, every link carries $S$ in each
-# direction, however many workers there are. More servers than that do not help, because each worker's own link still carries all of $S$. The ring carries
-# nearly $2S$ in each direction, but it uses both directions at the same time. Here the pull comes after the push, so servers and ring take about the same time.
+# The lines are formulas, and the marks are what the ledger recorded. With $w$ workers and $S$ bytes of weights, one server's link carries $w S$ in each
+# direction, so every additional worker slows down all of them. Two servers halve the slope, but the line stays straight. With as many servers as workers, every
+# link carries $S$ in each direction, however many workers there are. More servers than that do not help, because each worker's own link still carries all of
+# $S$. The ring carries nearly $2S$ in each direction, but it uses both directions at the same time. Our workers pull only after they have pushed, so servers
+# and ring take about the same time.
 #
-# This is no coincidence. If you put a server on each worker's machine, a push is a reduce-scatter and a pull is an all-gather. Together, they are an
-# all-reduce.
+# That the times are similar is no coincidence. If you put a server on each worker's machine, a push is a reduce-scatter and a pull is an all-gather. Together,
+# push and pull are an all-reduce.
 # </details>
 #
-# **Push and pull overlap** if the weights are sent in parts. While one part is pushed, the previous part is pulled, so both directions of each link are busy.
-# With $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, everything is done in about $\max(S / B,\; n S / (k B))$. With as many
-# servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers are mainly spare machines without GPUs.
+# <details><summary>What if push and pull overlap?</summary>
 #
-# The next cell computes the times in seconds by the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10
-# Gbit/s and a latency of 50 microseconds. With overlap, the servers' times would be about half.
+# Push and pull overlap if the weights are sent in parts. While one part is pushed, the previous part is pulled, so both directions of each link are busy. With
+# $n$ workers, $k$ servers on *separate* machines and links of $B$ bytes per second, an exchange of $S$ bytes takes about $\max(S / B,\; n S / (k B))$ seconds.
+# With as many servers as workers, this is half of the ring's time. BytePS (Jiang et al. 2020) is built on this idea, and its servers run mainly on spare
+# machines without GPUs.
+# </details>
+#
+# The next cell computes the times in seconds by the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10 Gbit/s
+# and a latency of 50 microseconds. With overlap, the servers' times would be about half as long.
 
 # %%
 from manyhands.simulate import parameter_server_s, ring_s
@@ -276,10 +282,10 @@ for w in (4, 16, 64):
 # %% [markdown]
 # ## Sharding: by bytes, not by number
 #
-# Which server should keep which variable? Our network has four variables, which hold 2048 weights, 32 biases, 320 weights and 10 biases. If they
-# are assigned to two servers in turn, one server gets the first and the third.
+# Which server should keep which variable? Our network has four variables, which hold 2048 weights, 32 biases, 320 weights and 10 biases, respectively. If the
+# variables are assigned to two servers in turn, one server keeps the first and the third.
 #
-# **Predict.** By what factor do two servers then reduce the bytes on the busiest link?
+# **Predict.** By what factor do the two servers reduce the bytes on the busiest link, compared with one server?
 
 # %%
 predict("08-dealt",
@@ -302,12 +308,12 @@ settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 
 # %% [markdown]
 # **Mistake 2 is to assign variables by number instead of bytes.** The largest variable dominates, so it must be split, and each server then keeps some of its
-# *rows*. Recommenders still use parameter servers, because most of such a model consists of embedding tables. A worker then pushes and pulls only the rows that
-# occur in its batch, which an all-reduce of the whole table cannot do. Alternatively, the tables are split over the workers' own GPUs, and an all-to-all
-# exchanges the rows (TorchRec), so that servers and workers are the same processes.
+# *rows*. Recommender systems still use parameter servers, because their models consist mostly of embedding tables. A worker pushes and pulls only the rows that
+# occur in its batch, whereas an all-reduce would have to send the whole table. Alternatively, the tables are split over the workers' own GPUs, and an
+# all-to-all exchanges the rows (TorchRec), so that servers and workers are the same processes.
 #
-# Some rows of such tables are *hot*, because a few words, products or people occur in most batches. Here, four workers draw 512 ids each from a table of 8192
-# rows on four servers, in which small ids are frequent:
+# Some rows of embedding tables are *hot*, because a few words, products or people occur in most batches. Here, four workers draw 512 ids each, most of them
+# small, from a table of 8192 rows on four servers:
 
 # %%
 import numpy as np
@@ -321,9 +327,9 @@ for name, ids in (("each id", batches.ravel()), ("each id once a batch", once)):
               np.bincount(server, minlength=4).tolist())
 
 # %% [markdown]
-# A worker should therefore pull each row only once per batch, and add up the gradients of a row before it pushes them. In addition, rows are distributed
-# round-robin or by a hash of the id. Only both measures together balance the servers. Hot rows can also be kept in a cache on each worker, where they become
-# slightly stale (Miao et al. 2022).
+# A worker should therefore pull each row only once per batch, and add up the gradients of a row before it pushes their sum. In addition, rows should be
+# distributed round-robin or by a hash of the id. Only the two measures together balance the servers. Hot rows can also be kept in a cache on each worker, where
+# they become slightly stale (Miao et al. 2022).
 #
 # ## An asynchronous server
 #
@@ -340,8 +346,8 @@ def serve_asynchronously(w, workers, steps):
             dist.send(w, dst=worker, group=wires)
 
 # %% [markdown]
-# The workers cannot tell the difference. Since each push is a part of the mean, with its part of the decay, four pushes together make a step of about the same
-# size as before.
+# The workers' code does not change. Each push is a part of the mean and is applied with its part of the decay. Therefore, four pushes together make a step of
+# about the same size as one synchronous step.
 #
 # **Predict.** Does training now end with the same weights as a single process? When the gradient of worker 5 arrives, with which weights was it computed?
 
@@ -363,17 +369,17 @@ settle("08-async", lambda: max(cluster.pull("behind if rank in FOUR else 0.0")) 
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# When worker 5 pushes for the second time, workers 2, 3 and 4 have changed the weights since it pulled. Its gradient belongs to weights that are three updates
-# old, so it is **stale**, with a staleness of 3. The same holds for all other gradients except the first ones of workers 2, 3 and 4, whose weights are 0, 1 and
-# 2 updates old. (The four printed numbers differ because each worker has pulled at a different moment, worker 5 last.) Here this does little harm, but the
-# weights are different. Unit 09 asks how stale a gradient may be.
+# When worker 5 pushes for the second time, workers 2, 3 and 4 have changed the weights since worker 5 pulled. The gradient of worker 5 belongs to weights that
+# are three updates old, so it is **stale**, with a staleness of 3. The same holds for all other gradients except the first ones of workers 2, 3 and 4, whose
+# weights are 0, 1 and 2 updates old, respectively. (The four printed numbers differ because each worker has pulled at a different moment, worker 5 last.) Here,
+# staleness does little harm, but the weights differ from those of a single process. Unit 09 asks how stale a gradient may be.
 # </details>
 #
 # **Mistake 3 is to answer too early.** A synchronous server that answers before all workers have pushed *is* an asynchronous one. There is no error and no
 # hang, and the loss falls, but the weights match no reference.
 #
-# So far, we have received the pushes in turn, whereas a real server takes them as they arrive. Over gloo, `dist.recv` without `src` takes a message from any
-# rank and returns the rank of the sender. Worker 5 is slow here, because it sleeps for 20 ms in each step.
+# So far, we have received the pushes in turn, whereas a real server takes them as they arrive. Over gloo, `dist.recv` without `src` accepts a message from any
+# rank and returns the rank of the sender. Here, worker 5 is slow, because it sleeps for 20 ms in each step.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -422,13 +428,13 @@ if rank in (2, 5):
 # | weights | the same as in a single process | different in every run |
 # | gradients | fresh | stale, by about the number of other workers |
 # | a slow worker | all wait for it | the others continue |
-# | a lost worker | all wait for it, unless the server counts without it | the others continue |
+# | a lost worker | all wait for it, unless the server goes on without it | the others continue |
 
 # %% [markdown]
-# > **On GPUs.** NCCL has no receive without `src` (`NotImplementedError`) and no tags, and a `send` that has returned is only enqueued. Therefore, a server
-# > that takes pushes as they arrive needs gloo, MPI or TCP, and CPU memory. The gradients first go from the GPU to the host (`.cpu()` here, which waits for the
-# > GPU, whereas BytePS copies and sends in a pipeline). If all workers wait for each other anyway, use the all-reduce between GPUs instead, which moves no
-# > bytes through the host where the network can reach them.
+# > **On GPUs.** NCCL has no receive without `src` (`NotImplementedError`) and no tags, and when a `send` returns, its message has only been enqueued.
+# > Therefore, a server that takes pushes as they arrive needs gloo, MPI or TCP, and CPU memory. The gradients are first copied from the GPU to the host (here
+# > by `.cpu()`, which waits for the GPU, whereas BytePS copies and sends in a pipeline). If all workers wait for each other anyway, use the all-reduce between
+# > GPUs instead, which moves no bytes through the host if the network can reach the GPUs directly.
 
 # %% [markdown]
 # ## TensorFlow's parameter servers
@@ -446,10 +452,10 @@ if rank in (2, 5):
 # coordinator.join()                                                 # waits for all that was scheduled
 # ```
 #
-# You must pass a `tf.function`, or a concrete function of one, to `schedule`, because it is traced to a graph, and a graph is what a worker can run. If the
-# function computes a gradient *and* changes the variables, training is asynchronous, which is what this strategy is made for. Synchronous training is also easy
-# to build. The functions then only return gradients, and the chief waits for all of them (`coordinator.fetch`), adds them up, and changes the variables. We
-# begin with one server:
+# You must pass a `tf.function`, or a concrete function of one, to `schedule`, because such a function is traced to a graph, and only a graph can be run by a
+# worker. If the function computes a gradient *and* changes the variables, training is asynchronous, which is what this strategy is made for. Synchronous
+# training is also easy to build. For this purpose, the functions only return gradients, and the chief waits for all of them (`coordinator.fetch`), adds them
+# up, and changes the variables. We begin with one server:
 
 # %%
 import tempfile
@@ -461,12 +467,12 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
                      timeout_s=300)
 
 # %% [markdown]
-# The server kept all 19,280 bytes. `Model.fit` and `Model.evaluate` work too (with Keras 2), but training is then asynchronous, with each step on one of the
-# workers.
+# The server kept all 19,280 bytes of weights. `Model.fit` and `Model.evaluate` work too (with Keras 2), but training is then asynchronous, with each step on
+# one of the workers.
 #
 # Now we use two servers. TensorFlow assigns variables to them in turn, whatever their size, so mistake 2 is built in. Server 0 would keep the matrices (18,944
-# bytes), and server 1 the biases (336 bytes; run the script without `--cut`). A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
-# variables by rows, here into parts of at least 4096 bytes. In addition, a worker is killed in the middle of asynchronous training.
+# bytes), and server 1 the biases (336 bytes), as a run without `--cut` shows. A `variable_partitioner` helps, for example `MinSizePartitioner`, which splits
+# variables by rows, here into parts of at least 4096 bytes. In addition, the script kills a worker in the middle of asynchronous training.
 #
 # **Predict.** How many of the 120 updates are made if one of two workers dies after 60 updates?
 
@@ -490,14 +496,14 @@ settle("08-updates", updates)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# All 120 updates were made, because the coordinator gave the lost worker's work to the other one. It promises that what is scheduled runs *at least* once. If
-# the worker had died between its update and its report, that update would have been made twice. (The script waits until no call is running before it kills the
-# worker, so that its numbers are the same in every run.)
+# All 120 updates were made, because the coordinator gave the lost worker's work to the other worker. The coordinator promises that every scheduled function
+# runs *at least* once. If the worker had died between its update and its report, that update would have been made twice. (The script waits until no call is
+# running before it kills the worker, so that its numbers are the same in every run.)
 # </details>
 #
-# A lost **server** is a different matter, because its part of the weights is lost. Then `schedule` or `join` raises an error. You, or the cluster manager, must
-# start the server and the chief again, and the chief's program loads the last checkpoint, which the chief must have saved. If the chief is lost, training stops
-# until it is started again, also from a checkpoint.
+# A lost **server** is a different matter, because its part of the weights is lost with it. In this case, `schedule` or `join` raises an error. You, or the
+# cluster manager, must start the server and the chief again, and the chief's program loads the last checkpoint, which the chief must have saved. If the chief
+# is lost, training stops until the chief is started again and loads a checkpoint.
 
 # %%
 with np.load(f"{folder.name}/weights.npz") as saved:
@@ -511,7 +517,7 @@ print(track.table("08", {"parameter server by hand, synchronous": max(cluster.pu
 # %% [markdown]
 # ## What became of the old names
 #
-# Old code and talks show parameter servers as they were in TensorFlow 1. What is left of them?
+# Old code and talks show parameter servers as they were in TensorFlow 1. Which of the old names still exist?
 
 # %%
 import os
@@ -545,7 +551,7 @@ except ValueError as error:
 # %% [markdown]
 # <details><summary>What each piece has become, and what else has aged</summary>
 #
-# Most pieces have a successor that runs in the script above, and the table says which do not.
+# Most of the old pieces have a successor that runs in the script above, and the table marks the others.
 #
 # | then | what it did | today, and where it runs in [the script](scripts/08_parameter_server.py) |
 # |---|---|---|
@@ -562,11 +568,11 @@ except ValueError as error:
 #
 # Four older statements, in our words, have aged as follows:
 #
-# * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients but gives work to the others.
+# * *"The master is about the same as a worker, and also saves."* In TensorFlow today, the chief computes no gradients but gives work to the workers.
 # * *"All nodes run the same script, which branches by its role."* This is still true, but only one branch contains a program.
 # * *"Synchronous updates train well, asynchronous ones do not mind lost or slow workers."* This is still true. Today, however, data-parallel training is nearly
 #   always synchronous, by all-reduce.
-# * *"Parameter server, or peer to peer."* With a server on each worker's machine, the two move the same bytes, and they differ only in who adds up.
+# * *"Parameter server, or peer to peer."* With a server on each worker's machine, the two move the same bytes, and they differ only in which process adds up.
 # </details>
 
 # %% [markdown]
@@ -579,9 +585,9 @@ except ValueError as error:
 # | spare machines have a good network and no GPU; with overlapping push and pull, they beat a ring by up to a factor of two | servers would be taken from the workers |
 # | stale gradients do no harm | you must be able to repeat a run |
 #
-# The people who make these libraries are stricter than this table. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right idea,
-# even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
-# ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables, the first row, remain the usual reason for servers.
+# The people who make these libraries are stricter than the table above. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right
+# idea, even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
+# ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables (the first row) remain the usual reason for servers.
 #
 # **What it costs.** For w workers and $S$ bytes of weights, the link of each of s servers carries $wS/s$ bytes in each direction, and each worker's link
 # carries $S$. You also need the servers' memory. Since a lost server takes its part of the weights with it, keep checkpoints, or replicas on other servers, as
@@ -590,18 +596,19 @@ except ValueError as error:
 # %% [markdown]
 # ## Summary
 #
-# * *Push and pull* send gradients to the processes that store the weights, and weights back. A synchronous server receives from all workers before it sends to
-#   all, whereas an asynchronous one answers immediately.
+# * *A push* sends gradients to the processes that store the weights, and *a pull* fetches the weights from them. A synchronous server receives the pushes of
+#   all workers before it answers any of them, whereas an asynchronous server answers each push immediately.
 # * *A synchronous server* ends with the same weights as a single process, up to rounding. An asynchronous one uses stale gradients.
-# * *The link* of one server carries $wS$ in each direction, and with s servers each link carries $wS/s$. More than w servers do not help, because a worker's
-#   own link carries $S$. Overlapping push and pull halves the time.
-# * *Variables are split* by bytes and not by number, and large ones by rows. Hot rows are pulled once for a batch and distributed in turn.
-# * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, its work goes to a different one.
-# * *The old names* are in the table above.
+# * With w workers and $S$ bytes of weights, *the link* of one server carries $wS$ in each direction, and the link of each of s servers carries $wS/s$. More
+#   than w servers do not help, because a worker's own link carries $S$. Overlapping push and pull halves the time.
+# * *Variables are distributed* by bytes and not by number, and large variables are split by rows. Hot rows are pulled once for a batch, and rows are assigned
+#   to servers in turn.
+# * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, a different worker takes over its work.
+# * *The old names* and their successors are in the table above.
 # * *Three mistakes* are the decay on each worker, variables assigned by number, and an answer before all workers have pushed.
 #
-# **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's. Then unit 09 treats staleness, and unit 06 shows
-# today's usual method.
+# **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's servers. After that, unit 09 treats staleness, and
+# unit 06 shows today's usual method.
 #
 # **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS,
 # [paper](https://papers.nips.cc/paper/4687-large-scale-distributed-deep-networks).

@@ -1,17 +1,17 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Asynchrony and staleness"}
 # # 09 Asynchrony and staleness
 #
-# Three workers and a server train together here, and no worker waits for another. At the end, you can
+# Three workers and a server train together, and no worker waits for another. At the end, you can
 #
-# * measure how old gradients are when they are applied, and compute how old they must be on average.
+# * measure how old gradients are when applied, and compute how old they must be on average.
 # * replay an asynchronous run exactly, from a list of versions.
-# * compute and derive the largest learning rate that a delay allows, and explain how momentum and Adam change it.
+# * derive and compute the largest learning rate that a delay allows, and explain how momentum and Adam change it.
 # * bound the age of gradients with a barrier, and explain what that bound promises.
-# * compute how long a step takes if some machines are backups, and choose how many of them to have.
-# * average rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does.
-# * recognise three mistakes, namely the learning rate of a synchronous run, a barrier that forgets who waits, and backups without counting steps.
+# * compute how long a step takes if some machines are backups, and choose the number of backups.
+# * average weights rarely, as local SGD and DiLoCo do, and weight old samples, as asynchronous reinforcement learning does.
+# * recognise three mistakes, namely the learning rate of a synchronous run, a barrier that forgets which workers wait, and backups without counting steps.
 #
-# **Before:** unit 01, and unit 08 for parameter servers themselves. **Minutes:** 55 · **Ranks:** 4. A place to stop is marked in the middle.
+# **Before:** unit 01, and unit 08 for parameter servers themselves. **Minutes:** 55 · **Ranks:** 4. A place to stop is marked.
 
 # %% [markdown]
 # ## A server, and workers that do not wait
@@ -62,8 +62,8 @@ def gradient(w, batch):
     return torch.cat([part.reshape(-1) for part in parts]).cpu()
 
 # %% [markdown]
-# A worker only **pulls** the weights, computes a gradient, and **pushes** it (*Downpour SGD*, Dean et al. 2012). Each message begins with the
-# number of the batch, followed by weights or a gradient.
+# All that a worker does is **pull** the weights, compute a gradient, and **push** it (*Downpour SGD*, Dean et al. 2012). Each message begins with the number of
+# the batch, followed by weights or a gradient.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -81,8 +81,8 @@ def work(pause_s):
 
 # %% [markdown]
 # The server takes a gradient from **whichever worker is first**, because it calls `dist.recv` without `src`. It applies this gradient immediately and sends
-# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, it never makes a
-# worker wait.
+# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, this barrier never
+# makes a worker wait.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -121,10 +121,10 @@ def serve(updates, rate, bound=float("inf")):
     return w, log
 
 # %% [markdown]
-# **Version** v of the weights is what they are after v updates. The **staleness** of a gradient is the number of updates between its pull and its push, all of
-# which other workers have made.
+# **Version** v means the weights after v updates. The **staleness** of a gradient is the number of updates, all made by other workers, between the pull of its
+# weights and its push.
 #
-# In the next run, worker 2 is four times slower than the others.
+# In the next run, worker 2 is four times as slow as the others.
 #
 # **Predict.** How stale is a gradient, on average over all 60 updates? How stale would it be if all three workers were equally fast?
 
@@ -159,13 +159,14 @@ settle("09-stale", lambda: sum(step.staleness for step in log) / len(log))
 # %% [markdown]
 # <details><summary>Why is the mean always about 2?</summary>
 #
-# A worker pulls right after it pushes. Therefore, each update that *another* worker makes between this worker's first pull and last push falls into exactly one
-# of this worker's gradients, where it counts once. For example, an update by worker 0 counts once for worker 1 and once for worker 2. With W workers, the mean
-# is **W - 1**, minus a little at the ends. This holds however fast or slow each worker is, if the run is long compared with the slowest worker's step and if no
-# worker waits. The slow worker sends few gradients, but they are old.
+# A worker pulls right after it pushes. Therefore, each update that *another* worker makes between this worker's first pull and last push falls between the pull
+# and the push of exactly one of this worker's gradients and adds 1 to this gradient's staleness. For example, an update by worker 0 counts once for worker 1
+# and once for worker 2. With W workers, the mean staleness is **W - 1**, minus a little because of the two ends of the run. This holds however fast or slow
+# each worker is, if the run is long compared with the slowest worker's step and if no worker waits. The slow worker sends few gradients, but they are old.
 # </details>
 #
-# The next cell checks this by counting. In every run, the sum of all staleness values equals the sum of each worker's last version minus the number of updates.
+# The next cell checks the mean by counting. In every run, the sum of all staleness values equals the sum of the versions after each worker's last push, minus
+# the number of updates.
 
 # %%
 last = {step.worker: number for number, step in enumerate(log, 1)}
@@ -174,7 +175,7 @@ print(sum(step.staleness for step in log) == sum(last.values()) - len(log))
 # %% [markdown]
 # ## The schedule is all that chance has done
 #
-# If you run it again, gradients meet different versions, and the final weights differ. However, the log records from which version each gradient was computed,
+# If you train again, gradients meet different versions, and the final weights differ. However, the log records from which version each gradient was computed,
 # so a single process can **replay** the run. Update t subtracts the gradient at version `v[t]` from the newest weights.
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot \nabla \ell_t(w_{v_t}), \qquad \text{staleness} = t - v_t $$
@@ -195,7 +196,7 @@ print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item()
 #
 # Take a single weight and the loss $w^2/2$, so that the gradient is $w$ itself. The learning rate is 1, and each gradient is `delay` updates old.
 #
-# **Predict.** Without a delay, one update finds the minimum. What happens with a delay of 1, and what happens with a delay of 2?
+# **Predict.** Without a delay, one update finds the minimum. What happens with a delay of 1, and what with a delay of 2?
 
 # %%
 predict("09-delay-1", "What do the swings of a weight with loss w^2/2 do at a delay of 1?",
@@ -226,8 +227,8 @@ settle("09-delay-2", lambda: swings(2))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# With a delay of 1, the weight has reached 0, the minimum, when it receives the gradient that was right at its previous position. Therefore, it goes too far
-# and then comes back: 1, 1, 0, -1, -1, 0, and so on forever. With a delay of 2, it goes further each time.
+# With a delay of 1, the weight has reached 0, the minimum, when it receives the gradient that was right at its previous position. Therefore, the weight goes
+# too far and then comes back: 1, 1, 0, -1, -1, 0, and so on forever. With a delay of 2, the weight goes further each time.
 # </details>
 #
 # ## The largest stable rate
@@ -241,12 +242,13 @@ settle("09-delay-2", lambda: swings(2))
 #
 # $$ a = z^d (1 - z) = 2 \sin\tfrac{\theta}{2} \; e^{\,i\left((d + 1/2)\,\theta - \pi/2\right)} $$
 #
-# This must be real and positive, which requires $(d + \frac12)\,\theta = \frac{\pi}{2}$, or that plus full turns. Since full turns make $\theta$ and $a$
-# larger, the first root to arrive has
+# Because $a$ is real and positive, $(d + \frac12)\,\theta$ must be $\frac{\pi}{2}$, possibly plus full turns. Since full turns make $\theta$ and $a$ larger,
+# the first root that reaches the circle has
 #
 # $$ \text{rate} \cdot h = 2 \sin \frac{\pi}{2\,(2d + 1)} $$
 #
-# (Levin and May 1976). At the edge, $\theta = \pi/(2d+1)$, so the weight swings with a period of $2(2d+1)$ updates, which is 6 for a delay of 1, as above.
+# Levin and May (1976) derived this bound. At the edge, $\theta = \pi/(2d+1)$, so the weight swings with a period of $2(2d+1)$ updates, which is 6 for a delay
+# of 1, as above.
 
 # %%
 from manyhands.simulate.asynchrony import growth, stable_rate
@@ -261,11 +263,11 @@ for delay in (0, 1, 2, 4, 8, 16):
           f"{'dies out' if below < 0.2 else '?':>32}{'grows' if above > 5 else '?':>12}")
 
 # %% [markdown]
-# The formula, the roots and the replay agree. For long delays the sine nearly equals its angle, so the largest $\text{rate} \cdot h$ is just below $\pi / (2d +
-# 1)$, which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh gradients is
-# far too large when W - 1 updates by other workers are in between.
+# The formula, the roots and the replay agree. For long delays, the sine nearly equals its angle, so the largest $\text{rate} \cdot h$ is just below
+# $\pi / (2d + 1)$, which is 1.57 divided by $d + \frac12$. This explains **mistake 1, the learning rate of a synchronous run.** A rate that was safe with fresh
+# gradients is far too large when gradients are W - 1 updates old.
 #
-# All of this holds for **plain SGD**, but most training runs use momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
+# This bound holds for **plain SGD**, but most training runs use momentum: $v_{t+1} = m\,v_t + h\,w_{t-d}$ and $w_{t+1} = w_t - \text{rate} \cdot v_{t+1}$.
 #
 # **Predict.** Is the largest stable rate with momentum 0.9 larger or smaller than the rate without momentum? Answer for fresh gradients and for a delay of 1.
 
@@ -306,17 +308,18 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# With fresh gradients, the bound is $2 (1 + m)$, so momentum allows more. With a delay of 1 it is $1 - m$, which is a tenth, and longer delays behave in a
-# similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so momentum 0.9 moves the weight ten times as far. If
-# we count in this way, the delays 1, 4 and 8 allow 1, 0.27 and 0.14, instead of 1, 0.35 and 0.18. If you take over both the rate *and* the momentum of a
-# synchronous run, you are far beyond the bound.
+# With fresh gradients, the bound is $2 (1 + m)$, so momentum allows a larger rate. With a delay of 1, the bound is $1 - m$, which is a tenth of the bound
+# without momentum, and longer delays behave in a similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so
+# momentum 0.9 moves the weight ten times as far. If we multiply the largest rates by ten for this reason, the delays 1, 4 and 8 allow 1, 0.27 and 0.14,
+# respectively, instead of 1, 0.35 and 0.18 without momentum. If you take over both the rate *and* the momentum of a synchronous run, you are far beyond the
+# bound.
 # </details>
 #
 # Moreover, in a model with random waits, W workers that do not wait for each other act like a momentum of $1 - 1/W$ by themselves (Mitliagkas et al. 2016).
 # Therefore, turn your own momentum down.
 #
-# The next cell uses the same rate, 0.2, for three delays, without momentum. Its picture shows the weight on the horizontal axis and the weight's last change on
-# the vertical axis. A swing that keeps its size would be a closed loop, one that dies out spirals inwards, and one that grows spirals outwards.
+# The next cell uses the same rate, 0.2, for three delays, without momentum. Its picture shows the weight on the horizontal axis and its last change on the
+# vertical axis. A swing of constant size would be a closed loop, a swing that dies out spirals inwards, and a swing that grows spirals outwards.
 #
 # **Predict.** For which of the delays 0, 4 and 8 does the weight come to rest? Use the table above.
 
@@ -338,8 +341,8 @@ settle("09-rest", lambda: ", ".join(
 # %% [markdown]
 # ## A real network
 #
-# Near its minimum, a loss is a sum of such parabolas, one for each direction, and the direction with the largest curvature grows first. We now replay the
-# training of the track's network with gradients that are `delay` updates old, at its usual rate of 0.5 and at a fifth of it.
+# Near its minimum, a loss is a sum of parabolas, one for each direction, and the direction with the largest curvature grows first. We now replay the training
+# of the track's network with gradients that are `delay` updates old, at the usual rate of 0.5 and at a fifth of it.
 
 # %%
 # %%px --ranks 0
@@ -357,8 +360,8 @@ for delay in (0, 1, 2, 4, 8):
                     for rate, w in ends[delay].items()))
 
 # %% [markdown]
-# Next, we compute the largest curvature at the end of the undelayed run by the power method, which multiplies a direction by the matrix of second derivatives
-# many times.
+# Next, we compute the largest curvature at the end of the undelayed run by the power method, which repeatedly multiplies a direction by the matrix of second
+# derivatives.
 
 # %%
 # %%px --ranks 0
@@ -376,12 +379,12 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# A rate of 0.1 is below the bounds up to delay 4, so the delay hardly matters. (At delay 8, this rate is a quarter above the bound, but 120 updates are too few
-# to show it.) A rate of 0.5 is below the bound of delay 0 only. The longer the delay, the worse the objective becomes, and from delay 4 on, the training fails.
-# The bound is only a rule of thumb here, because the curvature changes along the way.
+# A rate of 0.1 is below the bounds for delays up to 4, so the delay hardly matters. (At delay 8, this rate is a quarter above the bound, but 120 updates are
+# too few to show it.) A rate of 0.5 is below the bound only at delay 0. The longer the delay, the worse the objective becomes, and from delay 4 on, the
+# training fails. The bound is only a rule of thumb here, because the curvature changes during the run.
 #
-# This is one reason why asynchronous training can work. Where the noise of small batches demands a rate far below the largest stable rate without delay, a
-# delay costs little. At a rate near the limit, however, it costs everything.
+# The runs at a rate of 0.1 show one reason why asynchronous training can work. Where the noise of small batches demands a rate far below the largest stable
+# rate without delay, a delay costs little. At a rate near the limit, however, a delay costs everything.
 # </details>
 #
 # ## Adam and old gradients
@@ -389,7 +392,7 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # Adam divides a running average of the gradients by a running average of their size. Since a constant factor in all gradients cancels, the learning rate alone
 # sets the scale of the steps.
 #
-# **Predict.** Take one weight and the loss $w^2/2$ again, now with Adam at a rate of 0.1 and a delay of 4. What do the swings of the weight do?
+# **Predict.** Take one weight and the loss $w^2/2$ again, now with Adam at a rate of 0.1 and a delay of 4. How do the swings of the weight develop?
 
 # %%
 predict("09-adam",
@@ -427,13 +430,14 @@ settle("09-adam", swings_of_adam)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Near the minimum, the gradients become small, and Adam divides by their size. Therefore, its effective rate grows until it exceeds the bound of the delay.
-# Then the weight swings, the gradients become larger, and the effective rate falls again. For this reason, the swing neither dies out nor explodes, and its
-# size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0 the weight begins to swing, too, but only after more than
-# 10,000 updates, and by about 0.02. The last line is a warning, because at a rate of 0.02 the weight has come to rest after 1000 updates but swings later.
+# Near the minimum, the gradients become small, and Adam divides by their size. Therefore, its effective rate grows until this rate exceeds the bound for the
+# delay. Then the weight swings, the gradients become larger, and the effective rate falls again. For this reason, the swing neither dies out nor explodes, and
+# its size grows with the rate and with the delay. Even fresh gradients have a bound, so with a delay of 0, the weight begins to swing, too, but only after more
+# than 10,000 updates, and by about 0.02. The last line of the output is a warning, because at a rate of 0.02 the weight has come to rest after 1000 updates but
+# swings later.
 # </details>
 #
-# Now we train the network with Adam at two rates. The first is good for fresh gradients, and the second is a fifth of it.
+# Now we train the network with Adam, at a rate that is good for fresh gradients and at a fifth of this rate.
 
 # %%
 # %%px --ranks 0
@@ -452,11 +456,11 @@ for delay in (0, 1, 4, 8):
                     for rate in (0.01, 0.002)))
 
 # %% [markdown]
-# Adam does not cure old gradients. At a delay of 1 the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
+# Adam does not cure old gradients. At a delay of 1, the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
 #
 # ## What the bound does not cover (optional)
 #
-# The formula assumes a *constant* delay, whereas real delays change.
+# The formula for the bound assumes a *constant* delay, whereas real delays change.
 #
 # **Predict.** The rate is 3 % below the bound for delay 8, and no gradient is ever older than 8 updates. Can the weight grow?
 
@@ -494,24 +498,25 @@ settle("09-swing", lambda: pushed() > 1)  # it was 1 at the start
 # <details><summary>Why?</summary>
 #
 # An opponent who may choose the age of each gradient can push the weight like a swing, always at the right moment. In the limit of long delays, the safe bound
-# falls from $\pi/2$ to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time), which is about 5 % less. Chance is a weaker opponent,
-# since with ages drawn from 0 to 8 the weight comes to rest even at twice the rate. Therefore, use the formula for the order of magnitude and for the way in
-# which the bound falls with the delay.
+# falls from $\pi/2$ divided by the delay to $3/2$ divided by the delay (Yorke 1970, for the equation in continuous time), which is about 5 % less. Chance is a
+# weaker opponent, since with ages drawn from 0 to 8 the weight comes to rest even at twice the rate. Therefore, use the formula for the order of magnitude and
+# for the way in which the bound falls with the delay.
 # </details>
 
 # %% [markdown]
-# > **A good place to stop.** The first half was about what old gradients do. The second half bounds their age, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run the cells from the top to this one, and continue here.
+# > **A good place to stop.** The second half bounds the age of gradients, drops slow workers, averages rarely, and corrects old samples. In a new kernel, run
+# > the cells from the top to this one, and continue here.
 
 # %% [markdown]
 # ## Bounded staleness
 #
 # A worker that is slow for a long time sends very old gradients. **Stale synchronous parallel** training limits their age (Ho et al. 2013). The server counts
-# the steps that each worker has finished, called its clock. A worker may begin a step if its clock is at most `bound` ahead of the slowest worker's
-# clock, and otherwise it waits. Bound 0 is lockstep, and with a bound of infinity there is no barrier.
+# the steps that each worker has finished (the worker's *clock*). A worker may begin a step if its clock is at most `bound` ahead of the slowest worker's clock,
+# and otherwise it waits. A bound of 0 means lockstep, and a bound of infinity means no barrier.
 #
-# What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because its clock was
-# at least $c - \text{bound}$ at the pull, and it can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than
-# $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. The next runs, each with the slow worker, test this bound.
+# What does this bound promise? While a worker computes at clock c, another worker can push at most $2 \cdot \text{bound} + 1$ times, because the other worker's
+# clock was at least $c - \text{bound}$ at the pull, and that worker can begin no step beyond $c + \text{bound}$. Therefore, no gradient is more than
+# $(W - 1)(2 \cdot \text{bound} + 1)$ updates old. The next runs, with the slow worker, test this bound.
 
 # %% tags=["measured"]
 # %%px
@@ -531,23 +536,23 @@ for bound in (0, 2, float("inf")):
 # %% [markdown]
 # <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
 #
-# Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that they move at its pace. Therefore, a bound helps if
-# different workers are slow now and then, in turn. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
+# Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that the others move at the pace of worker 2. Therefore, a
+# bound helps if the workers take turns at being slow. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
 #
 # Without a bound, the fast workers contribute most of the gradients. If each worker has its own rows, as here, the rows of the fast workers count more often,
 # so the run minimises a different objective.
 # </details>
 #
-# This leads to **mistake 2, a barrier that forgets who waits.** When the slowest worker moves on, the server must check *all* workers that wait. If it answers
-# only the worker that has just pushed, the others sleep forever. The same happens when a worker dies, unless its clock is removed from the minimum. You write
-# this barrier in the lab.
+# The next trap is **mistake 2, a barrier that forgets who waits.** When the slowest worker moves on, the server must check *all* workers that wait. If it
+# answers only the worker that has just pushed, the others wait forever. The same happens when a worker dies, unless its clock is removed from the minimum. You
+# write such a barrier in the lab.
 #
 # ## Backup workers
 #
 # A second remedy keeps gradients fresh, because it is **synchronous but does not wait for the last workers**. Start N + b workers on the same weights, take the
-# step with the first N gradients, and discard the late ones.
+# step with the first N gradients, and discard the late gradients.
 #
-# How late are the late ones? The workers measure 100 gradients each, one worker after the other, alongside whatever else your machine is doing.
+# How late are the late gradients? Each worker in turn times 100 gradients, alongside whatever else your machine is doing.
 
 # %% tags=["measured"]
 # %%px
@@ -584,14 +589,14 @@ settle("09-late", lambda: 100 * (1 - 0.99**100))
 # %% [markdown]
 # <details><summary>Why so many?</summary>
 #
-# A step is as slow as the slowest machine that it waits for, so without backups, $1 - 0.99^{100}$ of the steps include a late one. Each backup makes up for one
-# late machine. The time of a step is an **order statistic**, the N-th fastest of N + b times. If a worker's time is drawn from K measured times, the N-th
-# fastest is at most the k-th smallest of them with the probability that N or more of N + b draws are. This probability is a binomial sum, so no drawing is
-# needed.
+# A step is as slow as the slowest machine that it waits for, so without backups, a fraction $1 - 0.99^{100}$ of the steps includes a late machine. Each backup
+# makes up for one late machine. The time of a step is an **order statistic**, the N-th fastest of N + b times. Suppose that each worker's time is drawn from K
+# measured times. Then the N-th fastest draw is at most the k-th smallest measured time if at least N of the N + b draws are. The probability of this event is a
+# binomial sum, so no drawing is needed.
 # </details>
 #
-# However, the number of machines is given, here 20, so each backup removes one gradient from the step. A step with fewer gradients is noisier, so more steps
-# are needed. To measure how many, each machine computes the gradient of one row, and we count the steps until the objective of our network is below 0.75.
+# The number of machines, however, is given (here 20), so each backup removes one gradient from the step. A step with fewer gradients is noisier, so more steps
+# are needed. To find out how many, we let each machine compute the gradient of one row and count the steps until the objective of our network is below 0.75.
 
 # %%
 # %%px
@@ -617,8 +622,8 @@ for n, count in counts.items():
     print(f"{n:>3} gradients: {count:6.1f} steps, fitted {least + slope / n:6.1f}")
 
 # %% [markdown]
-# The steps roughly follow $s\,(1 + \text{noise}/n)$, the form that McCandlish et al. (2018) found (unit 17), which gives the number of steps for any n. The
-# time to the target is this number multiplied by the seconds of a step.
+# The number of steps roughly follows $s\,(1 + \text{noise}/n)$, the form that McCandlish et al. (2018) found (unit 17), so we can compute it for any n. The
+# time to the target is this number multiplied by the duration of a step.
 
 # %% tags=["measured"]
 from manyhands.simulate.asynchrony import nth_fastest_s
@@ -633,14 +638,14 @@ plots.against_b(20, wait_s, steps)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The dashed line shows that each backup makes a step shorter, steeply at first, while the backups make up for the late machines. The dotted line shows that
-# more and more steps are needed to reach the target. The wide line is their product. The position of its lowest point depends on the stragglers. If few
-# gradients are late, but very late, a few backups are best, whereas many are best if every second gradient is late, as on a machine that is busy with other
-# work. Chen et al. (2016) report 96 + 4 of 100 machines as their best.
+# The dashed line shows that each backup makes a step shorter, most of all at first, as long as the backups make up for late machines. The dotted line shows
+# that more and more steps are needed to reach the target. The wide line is the product of the two. The position of the wide line's lowest point depends on the
+# stragglers. If few gradients are late, but very late, a few backups are best, whereas many backups are best if every second gradient is late, as on a machine
+# that is busy with other work. Chen et al. (2016) report 96 + 4 as the best division of 100 machines.
 # </details>
 #
-# This is **mistake 3, backups without counting steps.** The shortest step has the most backups, but the most gradients per second is not the goal either.
-# Instead, multiply by the number of steps.
+# The last trap is **mistake 3, backups without counting steps.** The goal is neither the shortest step, which has the most backups, nor the most gradients per
+# second. Instead, minimise a step's duration times the number of steps.
 #
 # The gradients of a machine that is *always* slow are always dropped. If each machine has a separate shard, the rows of the slow machine never count. To avoid
 # this, draw the rows of all machines from the whole data set, or give the slow machine less to do.
@@ -649,10 +654,10 @@ plots.against_b(20, wait_s, steps)
 # ## Talk rarely: local SGD and DiLoCo
 #
 # A slow network can also be used less often. In *local SGD*, every rank takes H steps alone, and then all ranks average their weights (Stich 2019). *DiLoCo*
-# treats the average change of the weights as a gradient. An **outer optimiser**, SGD with Nesterov momentum, takes a step with it (Douillard et al. 2023).
-# Since no rank runs ahead here, both methods are synchronous, but they communicate rarely.
+# treats the average change of the weights as a gradient, with which an **outer optimiser**, SGD with Nesterov momentum, takes a step (Douillard et al. 2023).
+# Since no rank runs ahead, both methods are synchronous, but they communicate rarely.
 #
-# In this cell, all four ranks are workers. Plain averaging is an outer step with a rate of 1 and without momentum.
+# Here, all four ranks are workers. Plain averaging is an outer step with a rate of 1 and without momentum.
 
 # %%
 # %%px
@@ -679,9 +684,9 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, both reach about the objective of 120 all-reduces, because eight steps are few and the ranks' data are alike. (There are six batches and
-# four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15 rounds. DiLoCo's
-# paper uses an outer rate of 0.7, a momentum of 0.9, AdamW inside and hundreds of steps between two averages.
+# With 15 all-reduces, local SGD and DiLoCo reach about the same objective as 120 all-reduces, because eight steps are few and the ranks' data are alike. (There
+# are six batches and four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15
+# rounds. DiLoCo's paper uses an outer rate of 0.7, a momentum of 0.9, AdamW as the inner optimiser, and hundreds of steps between two averages.
 #
 # ## Old samples: asynchronous reinforcement learning
 #
@@ -690,7 +695,7 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
 # of the expected reward needs answers from the newest policy $\pi$. A sample that was drawn with $\pi_{\text{old}}$ is corrected by its **importance weight**
 # $\pi / \pi_{\text{old}}$.
 #
-# Take a policy that chooses one of three answers. Since there are so few, we can compute expectations exactly instead of drawing samples.
+# Take a policy that chooses one of only three answers, so that we can compute expectations exactly instead of drawing samples.
 
 # %%
 def policy(scores):
@@ -713,13 +718,13 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # %% [markdown]
 # Without weights, old samples even change the sign of one component, whereas with weights the mean is exactly right. However, a large weight makes the gradient
 # noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in the last
-# line), or samples with too large a change get no gradient (PPO, Schulman et al. 2017). This makes the gradient a little wrong again, and the staleness of
-# samples is bounded, as above.
+# line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again, so the
+# staleness of samples is also bounded.
 
 # %% [markdown]
-# > **On GPUs.** NCCL refuses a receive without `src`, and its collectives wait for all members. Therefore, a server that takes the first gradient, bounded
-# > staleness and backup workers need messages over gloo, MPI or TCP, from the memory of the CPU. A timer around a gradient must wait for the GPU, because
-# > otherwise it measures only the launch. Here `.cpu()` waits, and in general you call `torch.cuda.synchronize()`.
+# > **On GPUs.** NCCL refuses a receive without `src`, and its collectives wait for all members. Therefore, bounded staleness, backup workers, and any server
+# > that takes the first gradient need messages over gloo, MPI or TCP, from CPU memory. A timer around a gradient must wait for the GPU (here in `.cpu()`, in
+# > general in `torch.cuda.synchronize()`), because otherwise it measures only the launch.
 
 # %% [markdown]
 # ## When to use it, when not, what it costs
@@ -740,7 +745,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # | they say | today |
 # |---|---|
 # | synchronous training converges well, without stale gradients; asynchronous training survives a worker's death and has a high throughput, because it does not wait for slow workers | This still holds, and you have measured it. However, with equal GPUs and all-reduce, synchronous training has become the rule (Goyal et al. 2017). Equal weights on all ranks are given up where the network is slow (local SGD). Fresh samples are given up in reinforcement learning, where they are drawn with older weights while the newest ones train. Elastic training deals with the death of a worker (unit 18) |
-# | in asynchronous training, the model is updated when one *or more* gradients have arrived | Here it is updated by one at a time, but averaging a few first is in use, too |
+# | in asynchronous training, the model is updated when one *or more* gradients have arrived | Here, each gradient updates the model separately, but averaging a few gradients first is also in use |
 # | against staleness, start N + b workers and do not wait for the last b | This avoids staleness because it is *synchronous* and drops late gradients. It does nothing for asynchronous training |
 # | asynchronous training loses accuracy | This is true at the same rate and momentum. With a rate and a momentum that suit the delay, part of the accuracy comes back; how much depends on the task |
 # </details>
@@ -748,15 +753,15 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # %% [markdown]
 # ## Summary
 #
-# * In a long run without a barrier, the mean staleness is W - 1, whichever worker is slow. The slow worker's gradients are the old ones.
-# * The schedule of versions is all that chance has done, so you can replay a run with it.
-# * The largest stable rate of plain SGD is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$. As soon as there is a delay, momentum m allows
-#   at most $1 - m$ times that rate.
-# * With bounded staleness, a worker that begins a step is at most `bound` ahead of the slowest, and a gradient is at most $(W-1)(2\,\text{bound}+1)$ updates
-#   old.
-# * With backup workers, the time to the target is the N-th fastest of N + b times, multiplied by the number of steps that N gradients need.
-# * Local SGD averages weights rarely, and DiLoCo takes an outer step with their change.
-# * Old samples are corrected by the importance weight $\pi / \pi_{\text{old}}$, within limits.
+# * In a long run without a barrier, the mean staleness is W - 1, whichever worker is slow. The slow worker's gradients are the oldest.
+# * The schedule of versions contains all that chance has done, so you can replay a run with it.
+# * For curvature h and delay d, the largest stable rate of plain SGD is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$. As soon as there
+#   is a delay, momentum m allows at most $1 - m$ times that rate.
+# * With bounded staleness, a worker that begins a step is at most `bound` steps ahead of the slowest worker, and a gradient is at most
+#   $(W-1)(2\,\text{bound}+1)$ updates old.
+# * With backup workers, the time to the target is the N-th fastest of N + b times, multiplied by the number of steps with N gradients.
+# * Local SGD averages weights rarely, and DiLoCo takes an outer step with their average change.
+# * Old samples are corrected by the importance weight $\pi / \pi_{\text{old}}$, which is limited.
 #
 # **Now the lab:** you read the log, replay a run, write the barrier, and choose b. After that, unit 17 studies the batch instead of the delay, and unit 18
 # handles workers that die.
