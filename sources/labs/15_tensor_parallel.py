@@ -213,7 +213,7 @@ check.mlp(cluster, "mlp")
 # of ranks, raise a `ValueError`.
 #
 # `attention` receives the pieces that `cut_heads` returns, and computes `softmax(q @ k.mT / sqrt(head_size)) @ v` for each head with a causal mask, so that
-# position i sees the positions 0 to i. All ranks return the whole output. Use one all-reduce in forward and **one** in backward.
+# position i sees positions 0 to i. All ranks return the whole output. Use one all-reduce in forward and **one** in backward.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
@@ -272,10 +272,10 @@ check.attention(cluster, "cut_heads", "attention")
 # * in backward, for the gradient of `a`, for which `copy_to` is called on `a` before the product;
 # * in backward, for the gradient of `b`.
 #
-# Two dimensions of one product cannot be cut along the same axis, because together the ranks would compute only the blocks on the diagonal. This is also true
+# Two dimensions of one product cannot be cut along the same axis, because together, the ranks would compute only the blocks on the diagonal. This is also true
 # if one of the two dimensions is in `a` and the other in `b`. A layout may also name dimensions that this product does not have; these can be ignored here. The
-# check runs products on the ranks, on a mesh of 2 by 2, with the sums that you return. The check's dimensions and axes have different names from the ones
-# above, and its tensors may have three or more dimensions.
+# check computes products on a 2 by 2 mesh of ranks, with the sums that you return. The check's dimensions and axes have different names from the ones above,
+# and its tensors may have three or more dimensions.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -552,8 +552,9 @@ if dist.get_rank() == 0:
 #   you cut the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward
 #   is an all-gather. A ring sends as many bytes as before, while the activations between the cut parts shrink. However, parameters outside the cut parts, such
 #   as LayerNorm's, then see only some positions on each rank, so their gradients need a sum.
-# * Extend exercise 7 by the time of a step. Assume that a rank performs a fixed number of multiplications per second, both in its piece of each product and in
-#   its pieces of the two products that each product needs in backward, and that it sends a fixed number of bytes per second. Which layouts are best now?
+# * Extend exercise 7 so that it minimises the time of a step. Assume that a rank performs a fixed number of multiplications per second, both in its piece of
+#   each product and in its pieces of the two products that each product needs in backward, and that it sends a fixed number of bytes per second. Which layouts
+#   are best now?
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053); N. Shazeer et al. 2018, *Mesh-TensorFlow*,
 #   [arXiv 1811.02084](https://arxiv.org/abs/1811.02084); V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*
 #   (sequence parallel), [arXiv 2205.05198](https://arxiv.org/abs/2205.05198).

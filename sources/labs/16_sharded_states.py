@@ -454,9 +454,10 @@ check.clip(cluster, "clip_shards")
 # %% [markdown]
 # ## 8. Find the bug: `fully_shard`
 #
-# This loop trains with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients. The loop runs,
-# its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32 rows that the
-# four ranks take together. Three things in the loop are wrong. Do not study the code for long. Instead, look at what the loop did, which the cells below show.
+# The loop below trains a network with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients.
+# The loop runs, its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32
+# rows that the four ranks take together. Three things in the loop are wrong. Do not study the code for long. Instead, look at what the loop did, which the
+# cells below show.
 
 # %%
 # %%px --setup

@@ -3,8 +3,9 @@
 #
 # This unit cuts single layers into parts, so that four ranks work on the same rows. At the end, you can
 #
-# * cut two layers so that one all-reduce in each direction is enough, and explain what goes wrong if one of the two functions that perform them is missing.
-# * cut a transformer block by heads, columns and rows, count what it sends, and replace all-reduces by all-gathers and reduce-scatters.
+# * cut two layers so that one all-reduce in each direction is enough, and explain what goes wrong if either of the two functions that perform these all-reduces
+#   is missing.
+# * cut a transformer block by heads, columns and rows, count what the block sends, and replace all-reduces by all-gathers and reduce-scatters.
 # * write a program once, lay it out on a mesh of ranks in five ways, and predict what each layout sends.
 # * read DTensor's placements, cut a model with `parallelize_module`, and combine this cut with `fully_shard` on a second axis of the mesh.
 # * split a vocabulary over the ranks, and compute the loss without gathering the scores.
@@ -69,8 +70,8 @@ up_bias, down_bias = drawn(16), drawn(8)
 # %% [markdown]
 # ## A layer cut by columns, a layer cut by rows
 #
-# We use two layers with a nonlinearity between them, $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways. Both also work for a matrix
-# product, which is a convolution over a single pixel.
+# We use two layers with a nonlinearity between them, $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways. Both cuts also work for a
+# matrix product, which is a convolution over a single pixel.
 #
 # * Cut $A$ by **columns**, which gives a *column-parallel layer*. Rank $r$ computes some columns of $x A$ completely, and needs the whole $x$.
 # * Cut $B$ by **rows**, which gives a *row-parallel layer*. Rank $r$ multiplies some columns of the input by the matching rows, which gives one *summand* of
@@ -259,7 +260,7 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# Every block needs two all-reduces in forward and two in backward, each of a whole activation (rows x positions x width). More ranks do not make them smaller,
+# Every block needs two all-reduces in forward and two in backward, each of a whole activation (rows x positions x width). More ranks do not make these smaller,
 # and the ranks have hardly anything else to do while they wait.
 
 # %% [markdown]
@@ -270,7 +271,7 @@ settle("15-block", lambda: sum(
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
 #
-# All four ranks compute the same norms, residuals and dropout, and each rank keeps their whole activations. However, these operations treat each
+# All four ranks compute the same norms, residuals and dropout, and each rank keeps the whole activations. However, these operations treat each
 # *position* of the sequence separately, so we can cut the positions there. This is *sequence parallelism* (Korthikanti et al. 2022). Then f becomes an
 # all-gather of the positions, with a reduce-scatter in backward, and g becomes a reduce-scatter, with an all-gather in backward.
 #
@@ -366,7 +367,7 @@ def program(x, up, down):
 # Rank $r$ is in row $r \,\mathrm{div}\, 2$ and column $r \bmod 2$, so ranks 0 and 2 differ along `dp`, which is downwards in the picture below, and ranks 0 and
 # 1 along `tp`. The loss is the sum of squares of $y$.
 #
-# **Predict.** Take a batch of 8, 8 inputs, 16 hidden units and 4 outputs, and add up how many numbers a rank contributes to all-reduces in forward and
+# **Predict.** Take a batch of 8 rows, 8 inputs, 16 hidden units and 4 outputs, and add up how many numbers a rank contributes to all-reduces in forward and
 # backward. Of the layouts that cut something, which has the smallest total, and which has it if the batch is 64?
 
 # %%
@@ -527,7 +528,7 @@ settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 # The product is a row layer, and DTensor performs the sum only when an operation such as tanh needs it. The result is right, but messages are sent where you do
 # not see them, so check with a `Ledger`.
 #
-# `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. Our block's code does not change.
+# `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. The code of our block stays unchanged.
 
 # %%
 # %%px
@@ -680,9 +681,9 @@ settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 # <details><summary>Why?</summary>
 #
 # For each position, the ranks need the largest score of all words, the sum of exp over all words, and the score of the word that follows. These are three
-# numbers, however large the vocabulary is. By comparison, the scores for 8,192 positions and the 128,256 words of Llama 3 take 4.2 GB in float32.
-# `loss_parallel` uses one all-reduce for each of them, although the last two, which are sums, could share one. In backward, each rank has the gradients of its
-# own scores, and the only all-reduce is the one of f, where $h$ enters the head.
+# numbers, however large the vocabulary is, whereas the scores for 8,192 positions and the 128,256 words of Llama 3 take 4.2 GB in float32. `loss_parallel` uses
+# one all-reduce for each of the three numbers, although the last two, which are sums, could share one. In backward, each rank has the gradients of its own
+# scores, and the only all-reduce is the one of f, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes
@@ -774,11 +775,11 @@ if rank == 0:
 #
 # <details><summary>Ring attention in PyTorch</summary>
 #
-# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. On CPUs, version 2.15 rejects a causal mask, and without a mask
-# it gathers all keys and values. On GPUs, it gathers them, too, unless you call `set_rotate_method("alltoall")`, after which they travel around the ring.
-# (Llama 3 also gathers the keys and values instead of sending them around a ring.) By default, `context_parallel`, like Llama 3, balances the load by giving
-# each rank two pieces, as shown below (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive are
-# started together because NCCL can hang otherwise (unit 14). In backward, keys and values travel around the ring again, together with their gradients.
+# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In PyTorch 2.15, it rejects a causal mask on CPUs, and without a
+# mask it gathers all keys and values there. On GPUs, it gathers them, too, unless you call `set_rotate_method("alltoall")`, after which they travel around the
+# ring. (Llama 3 also gathers the keys and values instead of sending them around a ring.) By default, `context_parallel`, like Llama 3, balances the load by
+# giving each rank two pieces, as shown below (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive
+# are started together because NCCL can hang otherwise (unit 14). In backward, keys and values travel around the ring again, together with their gradients.
 # </details>
 #
 # A causal mask makes the work of the ranks uneven, since early positions see few keys, and every step of the ring takes as long as its slowest rank. We count
@@ -830,7 +831,7 @@ if rank == 0:
           f"one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# In forward, Ulysses sends $2 / P$ of the bytes that the ring sends, provided that keys and values have as many heads as queries. However, it can use at most
+# In forward, Ulysses sends $2 / P$ of the bytes that the ring sends, if keys and values have as many heads as queries. However, it can use at most
 # as many ranks as there are heads, and no rank computes while its messages travel.
 
 # %% [markdown]
@@ -960,7 +961,7 @@ for balanced in (0, 0.3):
 # * In ring attention, each rank sends P - 1 messages and shrinks old sums, whereas Ulysses exchanges positions for heads. Experts need a capacity and a
 #   balance.
 #
-# **Now the lab:** write f, g, cut layers and the rules of the einsum, and predict what layouts send. After that, unit 16 shards what is still whole.
+# **Now the lab:** write f, g, cut layers and the rules of the einsum, and predict what layouts send. Unit 16 then shards what is still whole.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale
 # Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing

@@ -123,7 +123,7 @@ print("shard", shard_of(flat(ten)).tolist(), "of the mean of r times it:",
       reduce_scatter(rank * flat(ten)).tolist())
 
 # %% [markdown]
-# We train a network of 16 equal layers, whose float64 weights take 32 MiB in total. Each layer has 511 inputs and 511 outputs, so that padding is needed. A
+# We train a network of 16 equal layers, whose float64 weights take 32 MiB. Each layer has 511 inputs and 511 outputs, so that padding is needed. A
 # step uses 16 rows, four on each rank. `right` holds the weights that a single process computes in two steps with Adam.
 
 # %% tags=["setup"]
@@ -469,13 +469,13 @@ if rank == 0:
 settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% [markdown]
-# Since small steps would be lost, the optimiser's shard stays in float32. The ranks gather only a bf16 copy of it, which also halves the bytes. Sharded master
+# Since bf16 loses small steps, the optimiser's shard stays in float32. The ranks gather only a bf16 copy of it, which also halves the bytes. Sharded master
 # weights are cheap, since each rank holds only $4/p$ bytes for each weight.
 #
 # ## The library: FSDP2
 #
 # `fully_shard(module)` applies stage 3 to the parameters of a module. It gathers all of them before the module's forward and backward passes and
-# reduce-scatters their gradients. You call it on each block and then on the root for the remaining parameters. `fully_shard` averages over the ranks by itself.
+# reduce-scatters their gradients. You call it on each block and then on the root for the remaining parameters. `fully_shard` averages over the ranks itself.
 # Parameters become `DTensor`s, which know how they are split. Unlike in the first version of FSDP, they are not flat but split along their first dimension.
 # `clip_grad_norm_` recognises them and adds up the squares over the ranks.
 
@@ -737,13 +737,13 @@ for name, net in (("default", default), ("forward prefetch", early)):
 
 # %% [markdown]
 # In the backward pass, the gather for the next block starts before the current block computes. In the forward pass, it is launched only after the current
-# block's computation. On a GPU, both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for
-# this, `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more gathers overlap with computation,
-# but more blocks are whole at the same time.
+# block's computation. On a GPU, the gather and the computation then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where
+# Python is too slow for this, `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more gathers
+# overlap with computation, but more blocks are whole at the same time.
 #
 # **No rank builds the whole network.** A network that does not fit on one rank is built on the `meta` device, where a tensor has a shape but no memory. The
-# network is then split, and each rank allocates and fills its shards. Here, rank 0 holds all weights and broadcasts them, which is why the peak below is the
-# peak of rank 1. If the weights do not fit on any rank, each rank reads only its own shards from a sharded checkpoint (unit 18).
+# network is then split, and each rank allocates and fills its shards. Here, rank 0 holds all weights and broadcasts them, so the peak below is rank 1's. If the
+# weights do not fit on any rank, each rank reads only its own shards from a sharded checkpoint (unit 18).
 
 # %%
 # %%px

@@ -112,8 +112,8 @@ report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
 #
 # ## The same epochs, fewer steps
 #
-# **Predict.** 8 epochs with batches of 256 use the same images and the same amount of computation as 8 epochs with batches of 8, but take only a 32nd of the
-# steps. If the rate stays at 0.04, what percentage of the digits is classified wrongly?
+# **Predict.** Eight epochs with batches of 256 use the same images and the same amount of computation as eight epochs with batches of 8, but take only a 32nd
+# of the steps. If the rate stays at 0.04, what percentage of the digits is classified wrongly?
 
 # %%
 predict("17-few-steps", "What share is wrong with 32 times the batch at the same rate?",
@@ -176,8 +176,8 @@ settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rul
 # $\sqrt k$. Since Adam's averages must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by a factor of k. All of this holds while
 # noise dominates. Beyond the noise scale (defined below), the size of the gradient stays the same and the rule fails.
 #
-# The linear rule holds as long as the k gradients would have been almost the same. If a step is too long for the curvature, less noise does not make it
-# shorter, so the rule has a limit.
+# The linear rule holds as long as the gradients of the k small steps would have been almost the same. If a step is too long for the curvature, less noise does
+# not make it shorter, so the rule has a limit.
 # </details>
 #
 # ## Warm-up
@@ -243,7 +243,7 @@ report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped
 # %% [markdown]
 # As long as the linear rule works, LARS is no better. With batches of 1024, where the linear rule has passed its limit, LARS still trains the network. Most of
 # this advantage is due to the choice of the rate, because momentum with a warm-up and the rate 1.28, a quarter of the linear rule's rate, does nearly as well
-# (last line). LARS is not free, since you must search for its rate anew. Nado et al. 2021 report the same for large networks. If their rates and schedules are
+# (last line). LARS has a cost, since you must search for its rate anew. Nado et al. 2021 report the same for large networks. If their rates and schedules are
 # tuned as carefully, Nesterov momentum and Adam match LARS and LAMB.
 #
 # ## The hockey stick
@@ -279,9 +279,9 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 #
 # ## ImageNet in 15 minutes
 #
-# In the picture, the linear rule with warm-up works up to batches of about 8k. In the same year, Akiba, Suzuki and Fukuda (2017) of Preferred Networks trained
-# the same network for the same 90 epochs with batches of **32k**, that is, 32 images on each of 1024 P100 GPUs. The training run took about 3500 steps and 15
-# minutes. The authors follow Goyal et al. with three changes:
+# In the picture, the linear rule with warm-up works up to batches of about 8k. In the same year as Goyal et al., Akiba, Suzuki and Fukuda (2017) of Preferred
+# Networks trained the same network for the same 90 epochs with batches of **32k**, that is, 32 images on each of 1024 P100 GPUs. The training run took about
+# 3500 steps and 15 minutes. The authors follow Goyal et al. with three changes:
 #
 # * *RMSprop warm-up:* the first steps are steps of RMSprop, which divides each gradient by its size. The update then changes gradually to momentum.
 # * *Slow start:* the rate starts at half its usual value and is kept there for 40 epochs instead of 30 before it falls.
@@ -378,13 +378,13 @@ settle("17-noise", grown)
 # wrong labels, remains. Therefore, a batch of 200 is enough early in training, whereas a larger one can be useful later.
 # </details>
 #
-# Compare these numbers with the hockey stick, whose elbow is between 256 and 512. They have the same order of magnitude, although measuring each of them took
-# only 20,480 images of each run, as many as there are in five epochs. This low cost makes the noise scale useful. However, do not expect more than the right
-# order of magnitude.
+# Compare these noise scales with the hockey stick, whose elbow is between 256 and 512. They have the same order of magnitude, although measuring each of them
+# took only 20,480 images of each run, which is five epochs. This low cost makes the noise scale useful. However, do not expect more than the
+# right order of magnitude.
 #
 # ## The critical batch: steps against images
 #
-# To reach a given error, training with batches of $B$ takes $S$ steps and $E = S B$ images. McCandlish et al. derive, and find in many tasks,
+# To reach a given error, training with batches of $B$ images takes $S$ steps and $E = S B$ images. McCandlish et al. derive, and find in many tasks,
 #
 # $$ \frac{S}{S_\text{min}} = 1 + \frac{B_\text{crit}}{B}, \qquad \frac{E}{E_\text{min}} = 1 + \frac{B}{B_\text{crit}}, \qquad B_\text{crit} \approx
 # B_\text{noise} $$
@@ -414,9 +414,8 @@ for batch in (8, 32, 128, 256, 1024):
 # | Llama 3 (Grattafiori et al. 2024) | 4, then 8 (after 252 million tokens), then 16 million (after 2.87 trillion) |
 # | DeepSeek-V3 (DeepSeek-AI 2024) | from 12.6 million (3072 sequences of 4096) to 63 million, during the first 469 billion tokens |
 #
-# Unlike the run with a growing batch in *The noise of a training run*, these runs do not let the batch grow instead of letting the rate fall, because their
-# rate follows its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later keep all GPUs
-# busy.
+# Unlike the run with a growing batch in *The noise of a training run*, these runs do not replace a falling rate by a growing batch, because their rate follows
+# its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later keep all GPUs busy.
 #
 # <details><summary>The best rate, and details of the noise scale</summary>
 #

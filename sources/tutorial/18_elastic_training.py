@@ -17,8 +17,8 @@
 # ## Four ranks
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that run again when the cluster
-# is healed, which will happen. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which
-# processes are alive.
+# is healed. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which processes are
+# alive.
 
 # %% tags=["setup"]
 import os
@@ -83,7 +83,7 @@ settle("18-often", lambda: min(
 # ## A file that is whole or not there
 #
 # `in_process` calls a function in a separate process. With `file_bytes=3000, dies=True`, the operating system kills that process as soon as one of its files
-# would grow beyond 3000 bytes (the signal is called SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
+# would grow beyond 3000 bytes (signal SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
 #
 # **Predict.** The process is killed while it writes. Which state can be loaded afterwards?
 
@@ -149,7 +149,7 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 # We train two layers on the 240 digits of `images()`, with dropout and momentum, in steps of 32 rows. Three things make the result independent of the number of
 # ranks:
 #
-# * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed. A step takes the next 32 rows,
+# * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed and the epoch. A step takes the next 32 rows,
 #   `endless(start, 32, 240)`, and each rank takes every `world`-th of these rows.
 # * **Dropout** masks are drawn by each rank for all 32 rows, although a rank uses only its own part of them.
 # * **Gradients** are summed over the ranks, and each rank divides the sum of its losses by 32.
@@ -379,7 +379,7 @@ settle("18-twice", lambda: twice)
 # two.
 
 # %% [markdown]
-# > **On GPUs.** On GPUs, the state of each rank has one more part, because each GPU has its own generator (`torch.cuda.get_rng_state`), from which dropout draws. Results are identical to the bit only
+# > **On GPUs.** The state of each rank has one more part, because each GPU has its own generator (`torch.cuda.get_rng_state`), from which dropout draws. Results are identical to the bit only
 # > with deterministic kernels (`torch.use_deterministic_algorithms`). Set `map_location` to the rank's own GPU or to the CPU. Without it, all ranks load into the GPU of the rank that saved.
 # > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice this at their next check and end their workers. Without such agents, or if a rank
 # > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
@@ -395,8 +395,8 @@ settle("18-twice", lambda: twice)
 #   continue.
 # * If ranks **join** between two steps, all ranks form a new group, in which the new ranks receive the state. Nothing is rolled back.
 #
-# In the lab, you write a loop with commits and rollbacks. It needs a **rendezvous**, which decides which ranks take part. Each meeting has a number, its
-# *generation*, and a rank that holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which
+# In the lab, you write a loop with commits and rollbacks. Such a loop needs a **rendezvous**, which decides which ranks take part. Each meeting has a number,
+# its *generation*, and a rank that holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which
 # threads of this kernel represent the nodes a, b, c and d:
 
 # %%
@@ -611,7 +611,7 @@ if rank == 0:  # read it again, because `file` now holds shards
 #
 # Outside a notebook, each node runs one **agent** of torchrun, which watches its workers. If one of them dies, the agent ends the others and starts all of them
 # again, up to `--max-restarts` times. The agent keeps no state, so your script must find its checkpoint. [scripts/18_train.py](scripts/18_train.py) contains
-# the training run above, with a checkpoint every 5 steps. Its last rank kills itself before step 12.
+# the training run above, with a checkpoint every 5 steps. The script's last rank kills itself before step 12.
 #
 # **Predict.** The second life begins at step 10. How do the final weights compare with the weights of a run that was not killed?
 
@@ -668,12 +668,12 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
 #     train(state)
 #
-# The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. Its script prints a line `host:slots` for each
-# host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last commit. `commit` also
-# looks for new hosts, so nothing is rolled back when hosts join. (`state.check_host_updates()` looks for new hosts between two commits. In Horovod 0.28.1, if
-# it finds a new host, plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the whole state, so you
-# have to handle the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with
-# `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
+# The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. The host discovery script prints a line
+# `host:slots` for each host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last
+# commit. `commit` also looks for new hosts, so nothing is rolled back when hosts join. (`state.check_host_updates()` looks for new hosts between two commits.
+# In Horovod 0.28.1, if it finds a new host, plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the
+# whole state, so you have to handle the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again
+# (with `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
 # count"). This notebook does not run Horovod.
 # </details>
 #

@@ -54,7 +54,7 @@ settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The sum needs the part of every rank, so no rank can have it before the last one has arrived. Therefore, one late rank in a thousand costs as much as a
+# The sum needs the part of every rank, so no rank can have the sum before the last rank has arrived. Therefore, one late rank in a thousand costs as much as a
 # thousand late ranks.
 # </details>
 #
