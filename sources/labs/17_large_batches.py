@@ -7,7 +7,7 @@
 # * find out from the rates of a few steps what is wrong with a schedule.
 # * find out what is wrong with an optimiser (LARS) from the steps that it takes.
 # * measure the noise of a gradient from the ranks of a data-parallel run.
-# * let the batch grow where the rate would fall, with the same noise and fewer steps.
+# * let the batch grow where the rate would fall, so that fewer steps are needed for the same noise.
 # * state with what confidence one training run is as good as another.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01)
@@ -58,7 +58,7 @@ evidence_of_rate(faulty_rate)
 #
 # * **Scaling.** Batches are `k` times as large. The full rate is `base_rate * k` by the linear rule, and `base_rate` times the square root of `k` by the rule
 #   `"square root"`.
-# * **Warm-up.** In the first `warm_up` epochs (which may be a fraction, or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
+# * **Warm-up.** In the first `warm_up` epochs (`warm_up` may be a fraction or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
 #   rate at epoch `warm_up`.
 # * **Drops.** At each epoch in `drops`, the rate is divided by `drop_by` and then stays at the lower value. All drops come after the warm-up.
 #
@@ -146,7 +146,7 @@ evidence_of_lars(faulty_lars)
 
 # %% [markdown]
 # In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the correct step. Write the correct step, and then run
-# `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied with the tensors.
+# `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied by the tensors.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
@@ -346,8 +346,8 @@ for when in weights:
 # %% [markdown]
 # ## Where to go on
 #
-# * Try batches of 512 and 1024 in the challenge's task with `Task(distorted_digits(seed=1), batch=1024)`. At which batch does your schedule fail, and does
+# * Try batches of 512 and 1024 in the challenge's task with `Task(distorted_digits(seed=1), batch=1024)`. At which batch size does your schedule fail, and does
 #   `lars_step` go further?
-# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), do the same with batches of 8192 images, where the work is in the
-#   details (section 3).
+# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), do the same with batches of 8192 images, and describe the necessary
+#   details in section 3.
 # * In unit 18, the number of ranks changes during the run, and the batch changes with it. In unit 20, a judge counts the time that training takes.

@@ -208,7 +208,7 @@ check.reshard(reads)
 # %% [markdown]
 # ## 5. Commit and rollback
 #
-# This job loses ranks. `job.train_step()` may raise one of two exceptions:
+# The job in this exercise loses ranks. `job.train_step()` may raise one of two exceptions:
 #
 # * `RankLost` is raised in the middle of a step. The memory then holds neither the old state nor the new one.
 # * `RanksJoined` is raised before a step has begun, because new ranks are waiting. In this case, nothing is lost.

@@ -168,9 +168,9 @@ check.slowest(slowest_s, efficiency)
 # %% [markdown]
 # ## 5. A pipeline
 #
-# In a step of GPipe, all micro-batches first go forward through the stages, one after the other. When the last stage has all of them, they all go backward, in
-# the same order. `forward_s[s]` and `backward_s[s]` are the seconds that stage s needs for one micro-batch. The stages are not equal, and messages cost
-# nothing. Compute the duration of the step.
+# In a step of GPipe, all micro-batches first go forward through the stages, one after the other. When the last stage has processed all of them, they all go
+# backward, in the same order. `forward_s[s]` and `backward_s[s]` are the times in seconds that stage s needs for one micro-batch. The stages are not equal, and
+# messages cost nothing. Compute the duration of the step.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -200,9 +200,9 @@ check.pipeline(pipeline_s)
 #
 # $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
 #
-# Find the two constants from **the first two rows**, without looking at the others. Because the rows also contain noise, the factor that follows from them may
-# be below 0. Return the factor even then. Then predict the images per second for each row after the second. (The check passes a correct `calibrate` to
-# `predict_rest`.)
+# Find the two constants, compute and factor, from **the first two rows**, without looking at the others. Because the rows also contain noise, the factor that
+# follows from them may be below 0. Return the factor even then. Then predict the images per second for each row after the second. (The check passes a correct
+# `calibrate` to `predict_rest`.)
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
