@@ -150,7 +150,7 @@ def reduce_shard(tensor, group=None):
 check.shards(cluster, "shard", "unshard", "reduce_shard")
 
 # %% [markdown]
-# ## 3. Stage 1: Adam on the own shard
+# ## 3. Stage 1: Adam on each rank's shard
 #
 # All ranks have the same weights, and each rank has its own gradients in `p.grad`. In one step, a rank computes its shard of the mean gradient and applies Adam
 # to its shard of the weights. Then the new weights of all shards are written into all parameters, in place. The weights must equal those that a single process

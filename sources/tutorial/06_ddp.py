@@ -604,7 +604,7 @@ print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 
 # %% [markdown]
 # Early stopping needs a common number, and so does `ReduceLROnPlateau`, which may otherwise lower the ranks' learning rates after different epochs. On GPUs,
-# `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
+# `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only at long intervals.
 #
 # > **A good place to stop.** The second half is about the job around a step. To continue in a new kernel, select the next cell
 # > and choose *Run*, *Run All Above Selected Cell*.

@@ -586,7 +586,7 @@ except ValueError as error:
 # | stale gradients do no harm | you must be able to repeat a run |
 #
 # The people who make these libraries are stricter than the table above. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right
-# idea, even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
+# idea, even if you have multiple machines", and for one model on many machines with GPUs he recommends Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables (the first row) remain the usual reason for servers.
 #
 # **What it costs.** For w workers and $S$ bytes of weights, the link of each of s servers carries $wS/s$ bytes in each direction, and each worker's link
