@@ -245,8 +245,9 @@ check.ranks(most_ranks)
 # ## 6. Buckets
 #
 # Gradients become ready one after another while the backward pass continues, and they are put into a bucket in this order. A bucket is full as soon as it holds
-# `bucket_bytes` **or more**. The network carries only one bucket at a time, so a bucket is sent as soon as it is full and the network is free. (The last bucket
-# is sent even if it is not full.) `all_reduce_s(n_bytes)` returns how long the network needs for a bucket of `n_bytes`.
+# `bucket_bytes` **or more**. The network carries only one bucket at a time, so a bucket is sent as soon as it is full and the network is free. (Once there
+# are no more gradients, the last bucket is sent even if it is not full.) `all_reduce_s(n_bytes)` returns how long the network needs for a bucket of
+# `n_bytes`.
 #
 # First compute when the last gradient has been summed. Then choose the best bucket size. The check accepts a time that is at most 8 % longer than the shortest.
 # You do not need a formula, because you can try several sizes.

@@ -254,7 +254,7 @@ check.backups(step_s, best_b, cheapest_b)
 # ## All together
 #
 # Your barrier now runs on rank 0, with three real workers that do not wait for each other. One of the workers is four times as slow as the others. This part is
-# not graded. Times and versions differ from run to run, so the cells print only what must always hold. The loss is $w^2 / 2$, the rate is 1, and all numbers
+# not graded. Times and versions differ from run to run, so the cells print only what must always hold. The loss is $w^2 / 2$, the rate is 1, and all weights
 # are integers.
 
 # %%

@@ -91,7 +91,7 @@ settle("00-whose-x", lambda: str(x))
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# The last cell prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel
+# This kernel prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel
 # never sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
 # </details>
 #

@@ -81,7 +81,7 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether the unit's system ends with the same weights as a single process. The reference is `track.one_process()`, a
+# The table at the end of each unit says whether a system ends with the same weights as a single process. The reference is `track.one_process()`, a
 # training run without any framework.
 
 # %% tags=["setup"]

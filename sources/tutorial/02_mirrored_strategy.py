@@ -727,7 +727,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #    update on every copy.
 # 2. *Mirrored variables:* `strategy.scope()` mirrors the variables created in it. `experimental_local_results(variable)` returns every copy.
 # 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that only rounding depends on the number of replicas.
-# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, so an uneven last batch is weighted slightly wrongly.
+# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, which is slightly wrong for an uneven last batch.
 # 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07

@@ -494,7 +494,7 @@ for p in (4, 64, 1024):
 # We cannot build the table's last row, in which each rank sends its x to a switch once and receives the sum once. Such an all-reduce sends half as many bytes
 # as a ring, because the ranks no longer do the adding (Graham et al. 2016).
 #
-# When is a ring the wrong choice? It is wrong for a loss value or a flag, because on 1024 ranks, it takes 2046 rounds to sum four bytes. (A slow rank is no
+# When is a ring the wrong choice? It is wrong for a loss value or a flag, because on 1024 ranks, it takes 2046 rounds for four bytes. (A slow rank is no
 # argument against rings, since it delays every synchronous all-reduce.) Unit 05 measures what a round and a byte cost on your machine, and finds the size at
 # which a tree and a ring take equally long.
 #
@@ -506,7 +506,7 @@ for p in (4, 64, 1024):
 # NCCL chooses an algorithm by the size of the tensor and by the wiring. It builds several rings through all GPUs, one for each *channel*, and each ring carries
 # a part of the tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
 # ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, and these cards then form a *rail*. NCCL's
-# tree differs from ours. It consists of *two* binary trees over the nodes, each of which carries half of x, in small pieces that follow each other (a
+# tree differs from ours. It consists of *two* binary trees over the nodes, each tree for half of x, in small pieces that follow each other (a
 # *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows with the logarithm of the
 # number of nodes (Sanders et al. 2009). Inside a node, the ranks form a chain. If GPUs are connected by an NVSwitch, the switch can do the adding (NVLS, since
 # Hopper), and SHARP does the same in InfiniBand switches. In `torch.distributed`, gloo and NCCL are called by the same functions:

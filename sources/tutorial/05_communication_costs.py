@@ -99,7 +99,7 @@ settle("05-latency", longer)
 # <details><summary>Why?</summary>
 #
 # The message of 1024 bytes takes hardly any longer, because well below $\alpha B$ (tens of thousands of bytes on a quiet machine, hundreds of thousands on a
-# busy one), you pay for the latency, which comes from system calls and from waking up the other process. Only well above $\alpha B$ do the bytes matter.
+# busy one), you pay for the latency, which comes from system calls and from waking up the other process. Only above $\alpha B$ do the bytes dominate.
 #
 # The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never
 # report the mean of a few timings.
@@ -108,7 +108,7 @@ settle("05-latency", longer)
 # ## The fit
 #
 # To see which fit is right, we need a link whose true values are known. We therefore draw the times of a link with a latency of 30 µs, a bandwidth of 2 GB/s
-# and a noise of 2.5 %. As on a real machine, every seventh time is disturbed. (The lab's checks draw times in the same way.)
+# and a noise of 2.5 %. About every seventh time is disturbed, as on real machines. (The lab's checks draw times in the same way.)
 
 # %%
 from manyhands.checks import communication_costs_cases as cases
@@ -748,7 +748,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # | older talks and articles say | today |
 # |---|---|
 # | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and between many GPUs, nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides these costs (unit 06). |
-# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. According to the model, only the number of rounds grows with $p$, so 100 MB at 7 GB/s and 5 µs take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
+# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. According to the model, mainly the number of rounds grows with $p$, so 100 MB at 7 GB/s and 5 µs take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
 # | a parameter server in the middle, or peer to peer | The server's one link carries everything, so servers are sharded (unit 08), or there is no server. |
 # | Horovod's pull request tests a *fused* all-reduce | Fusion is still its core. The buffer has doubled to 128 MB, and the cycle is 1 ms instead of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)). |
 #

@@ -437,7 +437,7 @@ print("10 samples in stored order:", list(sampler))
 #
 # With `shuffle=True`, all ranks draw the same permutation from `seed + epoch`.
 #
-# **Predict.** How do the orders of samples in three epochs differ if you forget `set_epoch`?
+# **Predict.** How do the orders of samples in three epochs compare if you forget `set_epoch`?
 
 # %%
 predict("06-set-epoch",

@@ -330,7 +330,7 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 #
 # The mean makes the gradient of the data term twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate therefore
 # repairs the data term but makes the penalty half as strong. With Adam, halving the rate is wrong for a different reason. Since Adam divides by the size of the
-# gradient, a factor of two hardly changes its steps, whereas half the rate makes them half as large. On eight workers, the gradient is eight times too large.
+# gradient, a factor of two hardly changes its steps, whereas half the rate makes them half as large. On eight workers, the factor of two becomes eight.
 # </details>
 #
 # ## Model.fit
@@ -518,7 +518,7 @@ folder.cleanup()
 
 # %% [markdown]
 # On one machine, `MirroredStrategy` (unit 02) trains on all GPUs in one process. Use two workers side by side to try out what will later run on two machines.
-# In PyTorch, the two lines that begin with `worker` become two commands
+# In PyTorch, the two lines that call `worker` become two commands
 # `torchrun --nnodes 2 --node-rank N --nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, one with N = 0 and one with N = 1, again with
 # `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #

@@ -718,7 +718,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # %% [markdown]
 # Without weights, old samples even change the sign of one component, whereas with weights the mean is exactly right. However, a large weight makes the gradient
 # noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in the last
-# line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again, so the
+# line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again, and the
 # staleness of samples is also bounded.
 
 # %% [markdown]
