@@ -92,7 +92,7 @@ check.checkpoint(save, latest)
 # and `restore`, which puts the copy into another job that has begun with a different seed.
 #
 # The copy may be kept in memory while training continues, and it may be restored twice, so no step may change it. In addition,
-# `torch.load(..., weights_only=True)` must be able to read it. This function reads only tensors, numbers, text, lists, tuples and dictionaries, and it runs no
+# `torch.load(..., weights_only=True)` must be able to read it. This function reads tensors, numbers, text, lists, tuples and dictionaries, and it runs no
 # code.
 #
 # The check trains a job, takes your state, and kills the process at a hidden step. Another process then restores the state and continues, and **every bit**

@@ -18,7 +18,7 @@
 # ## Four ranks
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
-# cluster is healed. We compare in float64, so that results can agree with those of a single process to 1e-12.
+# cluster is healed. We compute in float64, so that results can agree with those of a single process to 1e-12.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -919,7 +919,7 @@ for balanced in (0, 0.3):
 
 # %% [markdown]
 # The choice of an expert has no gradient, but the expert's probability has one. Without help, this router sends too many tokens to a few experts, and nothing
-# is learned from the tokens that overflow. (Other seeds give different numbers.) The second run adds 0.3 times the
+# is learned from the tokens that overflow. (This depends on the seed.) The second run adds 0.3 times the
 # *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
 #
 # <details><summary>What is the balance?</summary>

@@ -737,9 +737,9 @@ for name, net in (("default", default), ("forward prefetch", early)):
 
 # %% [markdown]
 # In the backward pass, the gather for the next block starts before the current block computes. In the forward pass, it is launched only after the current
-# block's computation. On a GPU, the gather and the computation then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where
-# Python is too slow for this, `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more gathers
-# overlap with computation, but more blocks are whole at the same time.
+# block's computation is launched. On a GPU, the gather and the computation then run at the same time, so nothing is lost as long as Python runs ahead of the
+# device. Where Python is too slow for this, `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks,
+# more gathers overlap with computation, but more blocks are whole at the same time.
 #
 # **No rank builds the whole network.** A network that does not fit on one rank is built on the `meta` device, where a tensor has a shape but no memory. The
 # network is then split, and each rank allocates and fills its shards. Here, rank 0 holds all weights and broadcasts them, so the peak below is rank 1's. If the

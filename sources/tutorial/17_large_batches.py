@@ -201,8 +201,8 @@ for batch in (128, 256, 512, 1024):
 # nothing. A warm-up also has a cost, because little is learned while the rate is small.
 # </details>
 #
-# Warm-up is needed where the first steps are rough, for example in deep networks, with batch norm that sees different rows on each rank, or after a badly
-# scaled start. We create a badly scaled start by making all weights five times as large.
+# Warm-up is needed where the first steps are rough, for example in deep networks, with batch norm that sees different rows, or after a badly scaled start.
+# We create a badly scaled start by making all weights five times as large.
 
 # %%
 for warm_up in (0, 2):
@@ -474,7 +474,7 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # * With the same number of epochs, accuracy is lost beyond a certain batch size. The spread of the runs shows which differences count.
 # * The linear rule keeps the noise $g$ of the run constant, while the square root keeps the variance of one step. For Adam, the square-root rule holds while
 #   noise dominates, with changed $\beta$ and $\epsilon$.
-# * Warm-up protects the first steps and LARS each layer, but neither is needed as long as the linear rule works.
+# * Warm-up protects the first steps and LARS each layer, but neither is needed here as long as the linear rule works.
 # * The noise scale is a quotient of two means, which are measured with two batch sizes. It grows during training, so the batch may grow, too. The critical
 #   batch is close to the noise scale.
 # * A growing batch instead of a falling rate gives the same curve in fewer steps.

@@ -156,7 +156,7 @@ print(len(third.mistakes), "mistakes; exit code of the command:", third.code)
 torchrun(mended)
 
 # %% [markdown]
-# After every step, the weights are now the weights that a single process computes. (Apart from DDP's all-reduces, the only remaining collective is the message
+# After every step, the weights are now the weights that a single process computes. (Apart from DDP's calls, the only remaining collective is the message
 # at the end of an epoch.) Look at the losses as well. They agree with the losses of the broken script nearly to the last digit. In the broken script, an epoch
 # had 16 steps in which both ranks used the same rows and the gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown
 # the difference.
