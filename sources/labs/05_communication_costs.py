@@ -290,11 +290,11 @@ check.fusion(finish_s, best_bucket_bytes)
 # %% [markdown]
 # ## All together
 #
-# Now you measure your own machine, fit the times, and make predictions, all with your own tools. This part is not graded, and its results differ each time
-# because the times are real. Your `fit` looks for a change of protocols here as well, so its latency and bandwidth describe only the larger sizes, even if your
-# machine uses the same protocol for all sizes. The last three lines of the output are predictions of the alpha-beta model with the latency and the bandwidth
-# that you have fitted. For each size, *a ring up to ...* gives the largest number of ranks, up to 4096, on which a ring takes no longer than a tree. A
-# broadcast along a chain of 64 ranks in the best number of pieces is compared with the same broadcast in one piece.
+# Now you measure your own machine, fit the times, and make predictions, all with your own tools. This part is not graded, and its results differ from run to
+# run because the times are real. Your `fit` looks for a change of protocols here as well, so its latency and bandwidth describe only the larger sizes, even if
+# your machine uses the same protocol for all sizes. The last three lines of the output are predictions of the alpha-beta model with the latency and the
+# bandwidth that you have fitted. For each size, *a ring up to ...* gives the largest number of ranks, up to 4096, on which a ring takes no longer than a tree.
+# A broadcast along a chain of 64 ranks in the best number of pieces is compared with the same broadcast in one piece.
 
 # %% tags=["measured"]
 # %%px

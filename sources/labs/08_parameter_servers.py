@@ -391,7 +391,7 @@ check.strategy(train_on_servers, resolver)
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 09 treats asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
+# * Unit 09 covers asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
 # * TensorFlow's `ParameterServerStrategy` assigns variables to servers one after another, whatever their size. Which of the checks in exercise 1 would this
 #   assignment pass?
 # * M. Li et al. 2014, [Scaling distributed machine learning with the parameter

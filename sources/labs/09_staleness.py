@@ -116,8 +116,8 @@ check.replay(replay)
 #
 # <details><summary>Hint</summary>
 #
-# Try $w_t = z^t$. At the edge of stability, $|z| = 1$. In which direction does the weight grow first if one direction has a large curvature and a different one
-# has a long delay? For more help, run `hint("09-rate")` in a separate cell.
+# Try $w_t = z^t$. At the edge of stability, $|z| = 1$. In which direction does the weight grow first if one direction has a large curvature and another has a
+# long delay? For more help, run `hint("09-rate")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rate"
