@@ -605,7 +605,7 @@ if rank == 0:
 #
 # ## What has aged
 #
-# <details><summary>Slides and articles of 2018 to 2021: what holds, and what does not</summary>
+# <details><summary>Slides and articles from 2018 to 2021: what holds, and what does not</summary>
 #
 # This unit discusses slides and articles from 2018 to 2021. The table shows which of their statements still hold.
 #
