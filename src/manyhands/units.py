@@ -127,6 +127,11 @@ def paths():
     return _catalogue()["paths"]
 
 
+def minutes_in_class():
+    """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without their breaks."""
+    return _catalogue()["minutes_in_class"]
+
+
 def minutes_text(unit):
     """`15 + 40`: the tutorial's minutes and the lab's."""
     return " + ".join("?" if part is None else str(part) for part in unit.minutes)
