@@ -8,7 +8,7 @@ import os
 import sys
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -107,6 +107,7 @@ def _facts(source):
     return {}
 
 
+@cache
 def _catalogue():
     return tomllib.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
 

@@ -62,12 +62,10 @@ def section(root, course):
 
 
 def lab_state(root, name):
-    """What the table says of a lab that was handed in, a list of lines; the last one is a link if feedback is ready."""
+    """What the table says of a lab that was handed in: a link if feedback is ready; "" if it was not handed in."""
     tries = handed_in.handed_in(root).get(name) if exchange() else None
-    if not tries:
-        return []
-    page = _feedback(root, tries)
-    return ["handed in", *([link("feedback ready", page)] if page else [])]
+    page = _feedback(root, tries) if tries else None
+    return link("feedback", page) if page else "handed in" if tries else ""
 
 
 def _titles(course):

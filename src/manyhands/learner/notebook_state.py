@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 
 LONGEST = 70  # characters of a heading or a line of code
 
@@ -23,7 +24,7 @@ class Cell:
 class Place:
     """Where the learner has run a cell last."""
 
-    unit: object  # of `manyhands.units`
+    unit: str  # its name
     name: str  # the notebook's path inside `work`
     cell: Cell | None  # None if the notebook no longer has it
     number: int  # of the cell, from 1, among `total`
@@ -75,7 +76,8 @@ def _short(text):
 def tutorial_run(unit, entry):
     """(how many of its cells have run, how many there are) of the learner's copy of the tutorial. If there is also a
     newer copy next to it (`manyhands lab --new`), it is the copy of which more has run."""
-    counted = [_counted(unit, name, ran) for name, ran in entry.get("ran", {}).items() if "/" not in name]
+    counted = [_counted(unit, name, ran) for name, ran in entry.get("ran", {}).items()
+               if name.startswith(f"{unit.name}_tutorial.")]
     return max(counted, key=lambda pair: pair[0] / max(1, pair[1]), default=(0, 0))
 
 
@@ -84,23 +86,17 @@ def _counted(unit, name, ran):
     return sum(cell.id in ran for cell in cells), len(cells)
 
 
-def read(unit, entry):
-    """Whether every cell of the tutorial has run."""
-    ran, total = tutorial_run(unit, entry)
-    return 0 < total == ran
-
-
 def questions_in(unit):
     """How many questions the tutorial asks the learner to predict; 0 if it cannot be read."""
     return sum(cell.asked for cell in cells_in(unit.root / (unit.tutorial or "")))
 
 
-def left_off(course, done):
+def left_off(root, done):
     """The `Place` of the cell that was run last, or None. A notebook that no longer exists counts as not run."""
-    last = [(datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"]) for unit in course
-            if "last" in (entry := done.get(unit.name, {}))]
+    last = [(datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"]) for unit, entry in done.items()
+            if "last" in entry]
     for _, unit, where in sorted(last, key=lambda one: one[0], reverse=True):
-        path = unit.root / "work" / where["notebook"]
+        path = Path(root) / "work" / where["notebook"]
         if path.is_file():
             cells = cells_in(path)
             found = zip(count(1), cells)

@@ -53,7 +53,9 @@ def _load_jupyter_server_extension(server):
     renewal = Renewal(server.root_dir)
 
     def look():
-        renewal.look()
-        server.io_loop.call_later(EVERY_S, look)
+        try:
+            renewal.look()
+        finally:  # an error is logged, and the next change is seen all the same
+            server.io_loop.call_later(EVERY_S, look)
 
     server.io_loop.add_callback(look)

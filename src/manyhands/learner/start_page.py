@@ -31,7 +31,7 @@ def write(root):
     work = Path(root) / "work"
     work.mkdir(exist_ok=True)
     for_attendees.fetch_feedback(root)
-    new = text(root)
+    new = text(root).encode("utf-8", "replace").decode("utf-8")  # a notebook may hold half of a character
     if _holds(work / NAME, new):
         return work / NAME
     handle, temporary = tempfile.mkstemp(dir=work, prefix=".start-")
@@ -63,7 +63,7 @@ def text(root):
     missing = for_attendees.to_fetch(root)
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), left_off=left_off(course, done), next=next_step(course, done, missing),
+        machine=machine(), left_off=left_off(root, course, done), next=next_step(course, done, missing),
         notice=building(root) + for_attendees.section(root, course) + for_instructors.section(root, course),
         table=table(course, done, missing),
         check=f"`manyhands check {_any_ready(course)}`",
@@ -100,14 +100,15 @@ LEFT_OFF = """
 """
 
 
-def left_off(course, done):
+def left_off(root, course, done):
     """A paragraph with a link to the cell that the learner ran last, or nothing."""
-    place = notebook_state.left_off(course, done)
+    place = notebook_state.left_off(root, done)
     if not place:
         return ""
-    usual = {tutorial_copy(place.unit.name): "tutorial", lab_copy(place.unit.name): "lab"}
-    kind, path = usual.get(place.name, plain(place.name)), quote(place.name)
-    title = f"{place.unit.number} {place.unit.title}, {kind}"
+    usual = {tutorial_copy(place.unit): "tutorial", lab_copy(place.unit): "lab"}
+    titles = {unit.name: f"{unit.number} {unit.title}" for unit in course}
+    title = f"{titles.get(place.unit, plain(place.unit))}, {usual.get(place.name, plain(place.name))}"
+    path = quote(place.name)
     if not place.cell:
         return LEFT_OFF.format(notebook=link(title, path), cell="whose last cell that you ran no longer exists")
     heading = f" in *{plain(place.cell.heading)}*" if place.cell.heading else ""
@@ -121,8 +122,9 @@ def next_step(course, done, missing):
         entry = done.get(unit.name, {})
         if unit.planned or _solved(unit, entry):
             continue
-        tutorial = "" if notebook_state.read(unit, entry) else f"{link('tutorial', tutorial_copy(unit.name))}, then "
-        return f"unit {unit.number}, {unit.title}: {tutorial}{_lab(unit, missing)}."
+        ran, total = notebook_state.tutorial_run(unit, entry)
+        tutorial = f"{'the rest of the ' if ran else ''}{link('tutorial', tutorial_copy(unit.name))}, then "
+        return f"unit {unit.number}, {unit.title}: {'' if 0 < total == ran else tutorial}{_lab(unit, missing)}."
     return (
         "you have solved every lab that is ready. `manyhands check` in a terminal records your points."
         if any(not _full(done.get(unit.name, {})) for unit in course if not unit.planned)
@@ -148,20 +150,24 @@ def _row(unit, points, missing):
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
-    tutorial = [link("tutorial", tutorial_copy(unit.name)), *_tutorial_state(unit, points)]
-    lab = [_lab(unit, missing), *for_attendees.lab_state(unit.root, unit.name)]
-    cells = [unit.number, unit.title, _points(unit, points), "<br>".join(tutorial), "<br>".join(lab),
+    tutorial = _with(link("tutorial", tutorial_copy(unit.name)), _tutorial_state(unit, points))
+    lab = _with(_lab(unit, missing), for_attendees.lab_state(unit.root, unit.name))
+    cells = [unit.number, unit.title, _points(unit, points), tutorial, lab,
              link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
              str(unit.ranks or ""), unit.framework]
     return "| " + " | ".join(cells) + " |"
+
+
+def _with(what, state):
+    return f"{what}<br>{state}" if state else what
 
 
 def _tutorial_state(unit, entry):
     """How many cells of the tutorial have run and how many of its questions were answered by a prediction."""
     ran, total = notebook_state.tutorial_run(unit, entry)
     predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
-    cells = [f"{'✓ ' if ran == total else ''}{ran} of {total} cells"] if ran else []
-    return cells + ([f"{predicted} of {max(predicted, asked)} predicted"] if predicted else [])
+    return _lines(f"{'✓ ' if ran == total else ''}{ran} of {total} cells" if ran else "",
+                  f"{predicted} of {max(predicted, asked)} predicted" if predicted else "")
 
 
 PREDICTIONS = """
@@ -204,7 +210,11 @@ def _points(unit, points):
     graded = f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}" if "max" in points else ""
     seen = len(progress.seen_green(points))
     green = [f"{seen} of {max(seen, checks_in(unit))}", "seen green"] if seen and not _full(points) else []
-    lines = [graded, *green]
+    return _lines(graded, *green)
+
+
+def _lines(*lines):
+    """What one cell of the table shows, in lines that are not broken; empty ones are left out."""
     return "<br>".join(line.replace(" ", "\N{NO-BREAK SPACE}") for line in lines if line)
 
 

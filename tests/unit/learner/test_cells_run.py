@@ -80,6 +80,18 @@ def test_only_notebooks_of_units_in_work_are_noted(clone):
     assert cells_run.place_of(clone / "work/00_preflight/00_preflight.ipynb") == (clone / "work", "00_preflight", "00_preflight/00_preflight.ipynb")
 
 
+def test_a_lab_that_a_class_has_added_and_a_notebook_of_ones_own_are_places_too(clone):
+    (clone / "work/90_own_").mkdir()
+    for name, unit in (("90_own_/90_own_.ipynb", "90_own_"), ("00_my_notes.ipynb", "00_preflight")):
+        (clone / "work" / name).write_text(notebook("x = 1"))
+        place = cells_run.place_of(clone / "work" / name)
+        assert place == (clone / "work", unit, name)
+        progress.add_run(*place, "c0")
+        text = start_page.text(clone)
+        assert f"]({name}#cell-id=c0), code cell 1 of 1, which begins with ` x = 1 `." in left_off(text)
+        assert tutorial_cell(text) == f"[tutorial]({NAME})", "it is not the tutorial"
+
+
 def test_a_progress_that_cannot_be_written_costs_no_cell(clone):
     result = SimpleNamespace(info=SimpleNamespace(cell_id="c0"), error_before_exec=None, error_in_exec=None)
     (clone / "work/.manyhands/progress.json").mkdir()
@@ -98,7 +110,8 @@ def left_off(text):
 
 
 def tutorial_cell(text):
-    return next(line for line in text.splitlines() if line.startswith("| 00 |")).split(" | ")[3]
+    row = next(line for line in text.splitlines() if line.startswith("| 00 |"))
+    return row.replace("\N{NO-BREAK SPACE}", " ").split(" | ")[3]
 
 
 def test_start_here_leads_to_the_cell_that_ran_last(clone):
@@ -143,9 +156,15 @@ def test_more_of_a_newer_copy_counts_and_a_lost_notebook_does_not(clone):
     assert tutorial_cell(text).endswith("<br>1 of 4 cells") and left_off(text) is None, "the last one is gone, and only it is remembered"
 
 
+def test_half_a_character_in_a_notebook_costs_no_page(clone):
+    (clone / "work" / NAME).write_text(notebook("# \ud83d", "x = '\ud83d'"))
+    run_cells(clone, "c0")
+    assert "code cell 1 of 1 in *?*" in left_off(start_page.write(clone).read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"cells": 3}', '{"cells": [{"source": null}]}', notebook("# Other", "z = 1").replace("c0", "d")])
 def test_a_notebook_that_is_broken_or_different_costs_no_page(clone, content):
     run_cells(clone, "c0", "c1")
     (clone / "work" / NAME).write_text(content)
-    text = start_page.text(clone)
+    text = start_page.write(clone).read_text(encoding="utf-8")
     assert "whose last cell that you ran no longer exists" in left_off(text) and tutorial_cell(text) == f"[tutorial]({NAME})"

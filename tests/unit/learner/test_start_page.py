@@ -3,11 +3,12 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from manyhands.checks import progress
-from manyhands.learner import certificate_paper, start_page
+from manyhands.learner import certificate_paper, renewing, start_page
 from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, command
 from manyhands.learner.released import due_file
 from manyhands.learner.renewing import Renewal
@@ -204,6 +205,19 @@ def test_the_server_writes_the_page_when_progress_changes(clone):
     progress.add_seen(clone / "work", "06_ddp", "average")
     assert renewal.look() and not renewal.look()
     assert "seen green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
+
+
+def test_an_error_does_not_end_the_looking(clone, monkeypatch):
+    later, loop = [], SimpleNamespace(add_callback=lambda look: look(), call_later=lambda seconds, look: later.append(look))
+    renewing._load_jupyter_server_extension(SimpleNamespace(root_dir=str(clone), io_loop=loop))
+    monkeypatch.setattr(start_page, "write", lambda root: 1 / 0)
+    progress.add_seen(clone / "work", "06_ddp", "average")
+    with pytest.raises(ZeroDivisionError):
+        later.pop()()
+    monkeypatch.undo()
+    progress.add_seen(clone / "work", "06_ddp", "rows")
+    later.pop()()
+    assert "seen\N{NO-BREAK SPACE}green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8") and len(later) == 1
 
 
 def test_a_hubs_page_says_when_labs_are_due_and_follows(clone, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@
 
 (() => {
   const EVERY_MS = 1000;
-  const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon :is(th, td) { padding-inline: 0.2em; } }";
+  const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon { :is(th, td) { padding-inline: 0.2em; } td:nth-child(2) { min-width: 8em; overflow-wrap: anywhere; } } }";
   const RUN_ABOVE = "manyhands-run-above", SEEN = `button.${RUN_ABOVE} { display: inline-block !important; }`;
   const careful = new WeakSet();  // the documents whose saves are seen to here
   let busy = false;
