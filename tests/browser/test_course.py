@@ -49,6 +49,8 @@ def test_start_page_is_a_page(course, page, screenshots):
     assert page.locator(".jp-FileEditor, .jp-Dialog, .Toastify__toast").count() == 0
     assert "Nbgrader" not in page.locator(".lm-MenuBar").first.inner_text()
     assert start.locator("tr", has_text="coming").count() == 0
+    assert page.locator(".jp-DirListing-itemName").all_inner_texts()[:4] == ["Start_Here.md", "00_preflight_tutorial.ipynb", "00_preflight",
+                                                                             "01_data_parallel_tutorial.ipynb"]
     page.set_viewport_size({"width": 1024, "height": 768})
     page.screenshot(path=screenshots / "start_here_1024.png")
     widths = start.locator(".jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
@@ -79,6 +81,12 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
                   and any(output.output_type == "error" for output in cell.get("outputs", []))]
     assert unexpected == []
     unit.show(unit.panel.locator(".jp-Cell").last, screenshots / "00_end.png")
+    page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
+    start = page.locator(".jp-MarkdownViewer")
+    start.locator("tr", has_text="Preflight").get_by_text(re.compile(r"✓\s(\d+)\sof\s\1\scells")).wait_for(timeout=20_000)
+    page.screenshot(path=screenshots / "start_here_left_off.png")
+    start.locator("p", has_text="Continue where you left off").get_by_role("link", name="00 Preflight").click()
+    page.locator(".lm-TabBar-tab.lm-mod-current", has_text="00_preflight_tutorial.ipynb").wait_for()
 
 
 def test_stop_button_stops_all_ranks(course, page, screenshots):
