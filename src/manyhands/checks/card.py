@@ -107,7 +107,8 @@ def _fault(fault):
     picture = ""
     if fault.svg:
         data = b64encode(fault.svg.encode()).decode()
-        picture = f'<div><img alt="{escape(fault.graph_text)}" src="data:image/svg+xml;base64,{data}"></div>'
+        picture = (f'<div><img style="max-width: 100%" alt="{escape(fault.graph_text)}" '
+                   f'src="data:image/svg+xml;base64,{data}"></div>')
     return _fold(f"Report from the ranks: {escape(first)}", f'<pre style="{VALUE}">{escape(rest)}</pre>{picture}')
 
 
