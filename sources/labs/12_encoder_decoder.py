@@ -42,9 +42,9 @@ device, END = world.device, 10
 #
 # ## 1. Sequences of different lengths
 #
-# Both halves of the model use one function, which takes a list of sequences and returns two things, a list of outputs and the state.
+# Both halves of the model use the same function, which takes a list of sequences and returns two things, a list of outputs and the state.
 #
-# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond the end.
+# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond that point.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
@@ -309,7 +309,7 @@ with torch.no_grad():
 # %% [markdown]
 # ## Where to go on
 #
-# * Your functions also work with a bidirectional encoder, which the check of exercise 3 has used. Its state has two rows for each layer, so the decoder needs
+# * Your functions also work with a bidirectional encoder, which the check of exercise 3 uses. Its state has two rows for each layer, so the decoder needs
 #   twice as many layers, but nothing in your functions changes.
 # * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
 #   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). The modules then send and receive, so both ranks
