@@ -69,8 +69,8 @@ check.bubble(bubble)
 # starts at 0.
 #
 # * **GPipe** runs all forward passes and then all backward passes.
-# * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates one forward and one backward pass, and
-#   it ends with the backward passes that are left. The forward and the backward passes process the micro-batches in the same order.
+# * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates between one forward and one backward
+#   pass, and it ends with the backward passes that are left. The forward and the backward passes process the micro-batches in the same order.
 #
 # The last rank can begin its first backward pass immediately, so it needs no warm-up. 1F1B takes as long as GPipe, but it holds no more micro-batches than it
 # must. There may be fewer micro-batches than stages.

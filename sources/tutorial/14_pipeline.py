@@ -185,8 +185,8 @@ for m in (1, 4, 8, 16, 32):
 # ## 1F1B keeps less
 #
 # A rank does not have to wait for the last forward pass, because the backward pass of micro-batch 0 can begin as soon as this micro-batch has passed through
-# all stages. **1F1B** runs just enough forward passes ahead, namely $S - 1 - r$ on rank $r$. After that, it alternates one forward and one backward pass, and
-# at the end it runs the backward passes that are left.
+# all stages. **1F1B** runs just enough forward passes ahead, namely $S - 1 - r$ on rank $r$. After that, it alternates between one forward and one backward
+# pass, and at the end it runs the backward passes that are left.
 
 # %%
 for rank, order in enumerate(one_f_one_b(4, 8)):
