@@ -4,7 +4,7 @@
 # This lab has four functions from training scripts with Horovod. Each of them runs without an error but is wrong, because it was written for a single process.
 # You examine what each function leaves behind on all ranks, find out what is wrong, and repair it. At the end, you can
 #
-# * name the missing edit from a few numbers.
+# * identify the missing edit from a few numbers.
 # * tell from weights, losses, rows and files what a training script lacks.
 # * repair such a script, so that all ranks together do what a single process would do.
 #
@@ -49,7 +49,7 @@ if not hvd.is_initialized():  # so that this cell can be run twice
 # | `writers` | number of ranks that wrote the checkpoint |
 #
 # At most one edit is missing, and exactly one rank must have written the checkpoint. The answer is `"start"` (no broadcast), `"gradients"` (no
-# DistributedOptimizer), `"rows"` (no shards), `"files"` (no rank wrote, or several did), or `"nothing"`. Distances below 1e-9 are due to rounding.
+# DistributedOptimizer), `"rows"` (no shards), `"files"` (no rank wrote it, or several did), or `"nothing"`. Distances below 1e-9 are due to rounding.
 #
 # *Difficulty ●○○, 5 minutes, 2 points*
 #

@@ -264,7 +264,7 @@ check.connect(cluster, "round_trip", "fan_out")
 # ## 5. A ring that NCCL runs too
 #
 # `shift` works here because gloo's `isend` returns immediately. With NCCL, however, the two sides of a connection have to meet when it is first used. The
-# option `--rehearse` runs the cell on the CPU and replays the ranks' calls of `torch.distributed` by NCCL's rules. (If each rank has a separate GPU, the cell
+# option `--rehearse` runs the cell on the CPU and replays the ranks' calls to `torch.distributed` by NCCL's rules. (If each rank has a separate GPU, the cell
 # does hang. The cluster then reports which rank is waiting for which, and heals itself.)
 
 # %%

@@ -42,9 +42,9 @@ device, END = world.device, 10
 #
 # ## 1. Sequences of different lengths
 #
-# Both halves of the model use one function, which takes a list of sequences and returns two things, a list of outputs and the state.
+# Both halves of the model use the same function, which takes a list of sequences and returns two things, a list of outputs and the state.
 #
-# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond the end.
+# The input of `nn.LSTM` can be a *PackedSequence*, which knows where each sequence ends, so that the LSTM computes nothing beyond that point.
 #
 # *Difficulty ●○○, 7 minutes, 2 points*
 #
@@ -144,7 +144,7 @@ class Decoder(nn.Module):
 # once, and its gradient comes back once. Do not send the outputs, because this decoder does not look at them (a decoder with attention would), and their size
 # grows with the length of the sequences.
 #
-# You add the optimiser in exercise 4, so here both functions only add to `grad` and leave the weights unchanged.
+# You add the optimiser in exercise 4, so here `encoder_step` and `decoder_step` only add to `grad` and leave the weights unchanged.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #
@@ -194,7 +194,7 @@ check.split(cluster, "encoder_step", "decoder_step")
 # ## 4. Training
 #
 # The same function runs on both ranks. Rank 0 of `c` has the encoder, and rank 1 has the decoder. An optimiser knows only the parameters that it was given,
-# and these are the parameters on this rank.
+# and these are the parameters on its own rank.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -235,7 +235,7 @@ check.training(cluster, "train_split")
 # gradients must be the gradients that a single process computes from the whole batch.
 #
 # A rank has two communicators, `pair` and `copies`. In `pair`, rank 0 is the encoder and rank 1 the decoder, while `copies` contains the ranks that hold the
-# same module as this one. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` sums a
+# same module as this rank. `copies.multi_node_mean_grad(module)` replaces each gradient by its mean over the copies, and `copies.allreduce_obj(number)` sums a
 # number over the copies.
 #
 # *Difficulty ●●●, 12 minutes, 2 points*
@@ -309,7 +309,7 @@ with torch.no_grad():
 # %% [markdown]
 # ## Where to go on
 #
-# * Your functions also work with a bidirectional encoder, which the check of exercise 3 has used. Its state has two rows for each layer, so the decoder needs
+# * Your functions also work with a bidirectional encoder, which the check of exercise 3 uses. Its state has two rows for each layer, so the decoder needs
 #   twice as many layers, but nothing in your functions changes.
 # * ChainerMN's documentation shows this split with `create_multi_node_n_step_rnn`, as the tutorial does
 #   ([Example 2: seq2seq](https://docs.chainer.org/en/v7.8.0/chainermn/model_parallel/example2_seq2seq.html)). The modules then send and receive, so both ranks

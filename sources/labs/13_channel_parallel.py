@@ -95,7 +95,7 @@ check.part(cluster, "part")
 # | `sum_of_parts` | the sum of all ranks' tensors | the gradient as it is |
 # | `join_parts` | the channels (axis 1) of all ranks, rank 0 first | the rank's own channels of the gradient |
 #
-# Ranks may hold different numbers of channels. Only what the table lists may travel, so you must not send the sizes in separate messages, either. A rank can
+# Ranks may hold different numbers of channels. Only what the table lists may travel, so you must not even send the sizes in separate messages. A rank can
 # read the sizes from the tensors that arrive. The check counts bytes and messages exactly.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
@@ -263,7 +263,7 @@ check.pair(cluster, "pair")
 # | `"data"` | nothing | gradient of the weight, summed (no bias in this exercise) |
 #
 # All numbers are float32. A join sends each rank's part to all other ranks. A sum (`c.allreduce`) has two steps. First, each rank receives the other ranks'
-# numbers for its share and sums them. Then the shares are joined. The check runs all four ways and compares your predictions with the ledger.
+# numbers for its share and sums them. Then the shares are joined. The check runs all four ways of the table and compares your predictions with the ledger.
 #
 # Then answer a question with `largest_side`. Assume stride 1, an output as large as the input, no bias, and the in split of the table above. Since each rank
 # has only its own channels of x, nothing travels in the backward pass. (In the tutorial, every rank had the whole x, so the backward pass needed an additional
@@ -308,8 +308,8 @@ check.moved(cluster, "moved_bytes", "largest_side")
 # ## All together
 #
 # Your functions train a small network on handwritten digits. For comparison, each rank also trains the same network with whole layers, as a single process
-# would. This part is not graded, and it works as soon as your functions do. The number before "of" at the end counts this rank's weights and biases, including
-# the second layer's whole bias.
+# would. This part is not graded, and it works as soon as your functions do. The number before "of" at the end of the output counts this rank's weights and
+# biases, including the second layer's whole bias.
 
 # %%
 # %%px

@@ -69,8 +69,8 @@ check.bubble(bubble)
 # starts at 0.
 #
 # * **GPipe** runs all forward passes and then all backward passes.
-# * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates one forward and one backward pass, and
-#   it ends with the backward passes that are left. The forward and the backward passes process the micro-batches in the same order.
+# * **1F1B** begins with a warm-up of just enough forward passes to keep the later ranks busy. After that, it alternates between one forward and one backward
+#   pass, and it ends with the backward passes that are left. The forward and the backward passes process the micro-batches in the same order.
 #
 # The last rank can begin its first backward pass immediately, so it needs no warm-up. 1F1B takes as long as GPipe, but it holds no more micro-batches than it
 # must. There may be fewer micro-batches than stages.
@@ -211,9 +211,9 @@ check.cut(cut)
 # * `inputs` and `targets` belong to the caller, who uses them again in the next step. Therefore, their numbers must not change, and they must not require a
 #   gradient.
 #
-# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` number the ranks inside the group, while
-# `dist.get_rank(group)` and `dist.get_world_size(group)` return this rank's number and the number of ranks, respectively. A group may have only one rank. If
-# you pass `tag=m`, a hang report names the micro-batch.
+# `dist.recv(tensor, group=group, group_src=...)` and `dist.isend(tensor, group=group, group_dst=...)` number the ranks inside the group. `dist.get_rank(group)`
+# and `dist.get_world_size(group)` return this rank's number and the number of ranks, respectively. A group may have only one rank. If you pass `tag=m`, a hang
+# report names the micro-batch.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
@@ -380,7 +380,7 @@ for max_norm in (100, 1):
     print(f"max_norm {max_norm:>3}: off by {off_by(faulty_update, max_norm):.4f}")
 
 # %% [markdown]
-# Write a function that performs this update correctly. `group` is the group of all stages, where `None` means the world. The check also uses networks of 3 and
+# Write a function that performs this update correctly. `group` is the group of all stages, and `None` means the world. The check also uses networks of 3 and
 # 2 stages, whose first stage may be on a rank other than 0, so find a stage's position with `dist.get_rank(group)`. Then run the cell above with `update`.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*

@@ -71,8 +71,8 @@ print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()} of "
 # case, the symptom is *four lines with "rank 0 of 1"*.
 #
 # To use **one GPU for each process**, call `torch.cuda.set_device(hvd.local_rank())` right after `hvd.init()`. In TensorFlow, call
-# `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both scripts of this unit do so, because otherwise all processes of a
-# node would use the node's first GPU.
+# `tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")` before any operation. Both Horovod scripts of this unit do so, because otherwise all processes
+# of a node would use the node's first GPU.
 #
 # <details><summary>Processes that are started by hand</summary>
 #
@@ -141,7 +141,7 @@ def run_step(model, optimiser, x, y):
 
 # %% [markdown]
 # By default, Horovod uses `op=hvd.Average`, the mean of the ranks' gradients. Our shards have 62 or 63 rows, so a mean of means would be wrong (unit 01).
-# Therefore, each rank divides the sum of its losses by the number of rows on all ranks, and the gradients are summed.
+# Therefore, each rank divides the sum of its losses by the number of rows in the batch, and the gradients are summed.
 #
 # What does the wrapper do? `DistributedOptimizer` creates a class that inherits from the optimiser's class. It gives each parameter's gradient a hook that
 # passes the gradient to Horovod as soon as the backward pass has computed it (`allreduce_async_`, under the parameter's name). The method `step()` waits for
@@ -228,7 +228,7 @@ settle("10-right", lambda: min(edits, key=lambda edit: results[0][edit]["far"]))
 # <details><summary>How to read it</summary>
 #
 # * **Without the broadcast**, the ranks start apart and stay apart. All ranks take the same steps, but from four different places. (The ranks come a little
-#   closer to each other, because weight decay multiplies every difference by 1 - 0.5 * 0.01 in each step, so a fraction of 0.740 is left after 60 steps.) The
+#   closer to each other, because weight decay multiplies every difference by 1 - 0.5 * 0.01 in each step, so 0.740 of it is left after 60 steps.) The
 #   gradient that they share is a sum of gradients at four different places, so it is the gradient of none of the models.
 # * **Without DistributedOptimizer**, the ranks start together and drift apart. Each rank learns from its own quarter alone, and its steps are smaller by a
 #   factor of about four, since the other ranks' parts of the gradient are missing. However, the loss falls on every rank, so nothing looks wrong.
@@ -302,7 +302,8 @@ settle("10-other-order", lambda: weight_on_1(False))
 #
 # The ranks without a state took a step with a gradient of zero, in which only the decay acted, so their weight is 8 - 0.5 * (0 + 0.5 * 8) = 6. Horovod's own
 # examples broadcast the weights first. Without weight decay, both orders are right, but with weight decay, you must broadcast **the optimiser first and the
-# weights last**. Plain SGD has no state, so `broadcast_optimizer_state` takes that step on every rank, including rank 0. In this case, leave the call out.
+# weights last**. Plain SGD has no state, so `broadcast_optimizer_state` takes a step with zero gradients on every rank, including rank 0. In this case, leave
+# this call out.
 #
 # A second trap is that `DistributedOptimizer(optimiser)` returns a new optimiser without the state of the original optimiser. Therefore, wrap the optimiser
 # first, and read the checkpoint afterwards.
@@ -411,8 +412,8 @@ for way in (one_by_one, together):
 # Both ways give the same sums. In the file that `HOROVOD_TIMELINE` names, Horovod has recorded what it did and when, in the format of Chrome's
 # `chrome://tracing`. `hvd.shutdown()` completes the file.
 #
-# Before this call, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and converts the
-# sum back.
+# Before `hvd.shutdown()`, we try **compression**. `hvd.Compression.fp16` converts each number to 16 bits, sends and *adds* the numbers in this form, and
+# converts the sum back.
 
 # %%
 # %%px
@@ -434,9 +435,9 @@ print(f"4 times a third: {sums[0]:.6f}, through 16 bits: {sums[1]:.6f}; Adasum: 
 # <details><summary>What Adasum is</summary>
 #
 # `hvd.Adasum` is a different way to combine gradients, which adds up their orthogonal parts and averages their parallel parts (Maleki et al. 2020). It needs
-# MPI. On CPUs, the number of ranks must be a power of two, and Horovod's guide advises 2 to 2.5 times the learning rate of a single process, regardless of the
-# number of ranks. With NCCL, the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by the number of GPUs
-# in a node.
+# MPI. On CPUs, the number of ranks must be a power of two, and Horovod's guide recommends 2 to 2.5 times the learning rate of a single process, regardless of
+# the number of ranks. With NCCL, the number of *nodes* must be a power of two. Adasum then averages inside each node, and the rate is scaled by the number of
+# GPUs in a node.
 # </details>
 #
 # Now we look at the timeline. Your times will differ.
@@ -459,18 +460,18 @@ for name, lane in lanes.items():
 trace.timeline(lanes)
 
 # %% [markdown]
-# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each of them waits for one or two checks by Horovod's thread, which are 5
-# ms apart. Most of the time is spent waiting, not sending. In the *negotiation*, the ranks find out when all of them have the tensor, so they may submit
+# Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each waits for one or two of the checks that Horovod's thread makes
+# every 5 ms. Most of the time is spent waiting, not sending. In the *negotiation*, the ranks find out when all of them have the tensor, so they may submit
 # gradients in any order. A tensor may not be sent earlier, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the
-# tensors were submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
+# tensors are submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
 #
-# DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod decides again in every
+# DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod regroups tensors in every
 # cycle.
 #
 # <details><summary>How the negotiation becomes cheap, and three more switches</summary>
 #
 # Every rank reports the name, shape and type of a *new* tensor to rank 0. After that, the tensor is in the **response cache**, so from the second step on the
-# ranks only combine a few bits, one for each known tensor.
+# ranks combine only a few bits, one for each known tensor.
 #
 # If a tensor waits more than 60 s for a rank, the *stall inspector* on rank 0 reports which ranks are missing (`HOROVOD_STALL_CHECK_TIME_SECONDS`). With
 # `hvd.join()`, a rank that has run out of rows continues to answer the other ranks' all-reduces with zeros. `backward_passes_per_step=k` adds up the gradients
@@ -688,7 +689,7 @@ settle("10-callbacks", ended)
 #
 # The callback broadcasts *at the end of the first batch*, when the optimiser has created its variables. By then, the first step has already been taken, with a
 # sum of gradients from four places. For a new training run, one such step does not matter. When you resume from a checkpoint, however, give all ranks the
-# weights first with `broadcast_variables(model.variables, root_rank=0)`, as in the second line.
+# weights first with `broadcast_variables(model.variables, root_rank=0)`, as in the second line of the output.
 # </details>
 #
 # ## Scripts: horovodrun and mpirun
@@ -770,8 +771,8 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # | TensorFlow | `MirroredStrategy`, with Keras 2 or 3; `MultiWorkerMirroredStrategy`, whose `fit` needs Keras 2 (units 02, 07) |
 #
 # The last release is 0.28.1, from June 2023, and a C++ extension without releases gets no security fixes. Lightning removed its Horovod strategy in December
-# 2022. Ray's new Train removed Horovod in 2025, because it had not worked with PyTorch after 2.3, was hardly used, and seemed unmaintained. This course builds
-# Horovod with a few changed lines in Horovod's build files. This is enough for a course, but not for a new project.
+# 2022. Ray's new Train removed Horovod in 2025, because it had not worked with PyTorch versions after 2.3, was hardly used, and seemed unmaintained. This
+# course builds Horovod with a few changed lines in Horovod's build files. This is enough for a course, but not for a new project.
 #
 # **Use it** where it already works, for example on a cluster with MPI or in old scripts. **Do not use it** for a new project, with Keras 3, or where the
 # model does not fit on one device.
@@ -815,7 +816,7 @@ run = cluster.launch("scripts/10_ddp.py", with_="torchrun", timeout_s=300)
 # * Today, DDP, FSDP and `tf.distribute` have replaced Horovod. You can port a script line by line, and the four edits remain.
 #
 # **Now the lab:** you find bugs by their symptoms and repair them. So far, every rank has held the whole model (data parallelism). Unit 11 begins model
-# parallelism, where the model itself is spread over the ranks, and activations travel within every step. Unit 17 continues with large batches.
+# parallelism, in which the model itself is spread over the ranks, and activations travel within every step. Unit 17 continues with large batches.
 #
 # **References.** A. Sergeev, M. Del Balso 2018, *Horovod: fast and easy distributed deep learning in TensorFlow*,
 # [arXiv 1802.05799](https://arxiv.org/abs/1802.05799). P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*,

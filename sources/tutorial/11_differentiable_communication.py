@@ -105,7 +105,7 @@ settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 # <details><summary>Why?</summary>
 #
 # Row 1 of the transpose has a 1 in each column, so rank 1, the root, gets the *sum* of all ranks' gradients. The other rows are zero, because the values that
-# the other ranks had passed in were overwritten, so that nothing depends on them. A number that was used in four places collects the gradients from all four.
+# the other ranks had passed in were overwritten, so nothing depends on them. A number that was used in four places collects the gradients from all four.
 # The same happens in a single process, where the gradient of a variable that you use four times is a sum of four terms.
 # </details>
 #
@@ -210,7 +210,7 @@ y.backward()
 print("one process: gradients", [w.grad.item() for w in (w0, w1, w2)])
 
 # %% [markdown]
-# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has run, including messages. Chainer called this
+# The next cell defines the same model on two ranks. The graph of each rank records what its forward pass has done, including messages. Chainer called this
 # *define-by-run*. The argument `connect` decides whether rank 0 passes the delegate of its `Send` to its `Recv`.
 
 # %% tags=["setup"]
@@ -257,13 +257,13 @@ settle("11-delegate", waits)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Rank 0's backward pass walks from `y` through `Recv`, which sends the gradient of `z` to rank 1, and ends at the zero that was made for the purpose. It never
-# reaches `Send`, so it never receives the gradient that rank 1 sends back. Step 0 is then done for rank 0, which continues with step 1 and sends an activation.
+# Rank 0's backward pass walks from `y` through `Recv`, which sends the gradient of `z` to rank 1, and ends at the zero that `Recv` was given. It never
+# reaches `Send`, so it never receives the gradient that rank 1 sends back. Rank 0 has then finished step 0, continues with step 1 and sends an activation.
 # Meanwhile, rank 1 is still in the backward pass and sends a gradient. Each rank waits for the other to receive, which is a deadlock. (The report sees only the
-# calls, and therefore advises a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
+# calls, and therefore recommends a different order. A different order would not help here, since rank 0 would still never receive the gradient.)
 #
-# With only one step, rank 1 would wait for a rank that has finished. If the library kept a copy of small messages and let the sender go on, no rank would wait
-# at all, but `w0` would never learn.
+# With only one step, rank 1 would wait for a rank that has finished. If the library kept a copy of small messages and let the sender continue, no rank would
+# wait at all, but `w0` would never learn.
 # </details>
 #
 # <details><summary>Why not isend, which does not wait?</summary>
@@ -305,10 +305,10 @@ graph.graph(pictures)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Each lane is the graph of one rank, with the forward pass from left to right. The backward pass starts at the box on the right and follows the arrows. Thick
-# arrows are gradients that travel to the other rank. In the upper picture, rank 0's backward pass ends at the zero (`leaf`) that its `recv` was given. It never
-# reaches the pale boxes, and the gradient that rank 1 sends (dotted, with a cross) is never received. In the lower picture, the dashed arrow is the delegate,
-# which opens a way from `recv` back to `send`. No data flows along this arrow, because it only tells autograd where to continue.
+# Each lane is the graph of one rank, with the forward pass running from left to right. The backward pass starts at the box on the right and follows the arrows.
+# Thick arrows are gradients that travel to the other rank. In the upper picture, rank 0's backward pass ends at the zero (`leaf`) that its `recv` was given. It
+# never reaches the pale boxes, and the gradient that rank 1 sends (dotted, with a cross) is never received. In the lower picture, the dashed arrow is the
+# delegate, which opens a way from `recv` back to `send`. No data flows along this arrow, because it only tells autograd where to continue.
 # </details>
 #
 # **On each rank, one backward pass must reach every send.** The forward pass does not depend on this, so nothing warns you before the backward pass. With the
@@ -467,7 +467,7 @@ for step in range(3):
     print(weight.item(), end=" ")
 
 # %% [markdown]
-# On all ranks, the first `update` sets the weight to 0, and each further one halves the distance to 1.5.
+# On all ranks, the first `update` sets the weight to 0, and each further `update` halves the distance to 1.5.
 #
 # ## Two wrong rows
 #
@@ -636,7 +636,7 @@ except comm.CommunicationError as error:
 # rank raises an error, and `w` has no gradient.
 #
 # If a rank does wait in vain, the communicator's timeout ends the call (here after 8 seconds). The rank then gets an error that names the other rank, the call
-# and the tag, and reports where the other rank is. Nothing has to be healed, because the communicator can be used again. The cluster's watch, which you saw
+# and the tag, and reports what the other rank is doing. Nothing has to be healed, because the communicator can be used again. The cluster's watch, which you saw
 # above, is meant for programs that do not have their own timeout.
 #
 # ## The same over MPI
@@ -653,7 +653,7 @@ run = cluster.launch("scripts/11_mpi.py", with_="mpirun", timeout_s=300)
 # ## Tokens to experts, and back
 #
 # A **mixture of experts** has many small networks (the experts), and a router sends each token (a row of numbers) to one or a few of them. Here, each token
-# goes to one expert. With an expert on each rank, this takes two calls to `alltoall`, one that carries the tokens to their experts and one that carries the
+# goes to one expert. With an expert on each rank, routing takes two calls to `alltoall`, one that carries the tokens to their experts and one that carries the
 # results back. The number of tokens for each expert changes in every step. The backward pass makes the same two trips in reverse.
 
 # %%
@@ -672,7 +672,7 @@ def mixture(expert, tokens, gate, chosen):
     return gate[:, None] * back[order.argsort()]
 
 # %% [markdown]
-# Each rank has 5 tokens of 2 whole numbers, and the gates and the router's choices are drawn at random as well. Is the gradient equal to the gradient that a
+# Each rank has 5 tokens of 2 whole numbers, drawn at random like the gates and the router's choices. Is the gradient equal to the gradient that a
 # single process with all tokens and all experts computes?
 
 # %%
@@ -705,8 +705,8 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # accepts from a batch (Lepikhin et al. 2020). The second is a term in the loss that balances the load, because otherwise the router soon sends everything to a
 # few experts (Shazeer et al. 2017).
 #
-# If each token goes to $k$ experts, $T$ tokens of $h$ numbers each put $4 T k h$ numbers into all-to-alls, because each copy of a token travels there and back,
-# and so does its gradient. Of these, only the numbers that stay on their rank are not sent. On many ranks these calls can be the bottleneck, and unit 14 names
+# If each token goes to $k$ experts, the all-to-alls carry $4 T k h$ numbers for $T$ tokens of $h$ numbers, because each copy of a token travels there and back,
+# and so does its gradient. Of these, only the numbers that stay on their rank are not sent. On many ranks, these calls can be the bottleneck, and unit 14 names
 # a schedule that hides this communication.
 # </details>
 #
@@ -718,7 +718,7 @@ print(f"tokens to experts 0-3: {chosen.bincount(minlength=4).tolist()}; same gra
 # * A graph that is not connected can deadlock in the backward pass, because one rank sends a gradient that the other rank never receives. Delegate variables
 #   and `pseudo_connect` connect the graph.
 # * N equal losses give N times the gradient. Divide where you know that these losses are the same.
-# * A mixture of experts takes two calls to `alltoall`, one in each direction, and the same two carry the gradients back.
+# * A mixture of experts takes two calls to `alltoall`, one in each direction, and their backward passes carry the gradients back.
 # * The functions give the same numbers over gloo and over MPI. (They are written for NCCL, too, but were not run there.) Plain messages do not carry over to
 #   NCCL, because it has no tags.
 #

@@ -61,7 +61,7 @@ for source, target in zip(*batch(3, torch.Generator().manual_seed(0))):
 # %% [markdown]
 # The encoder reads the source and passes on only the final state of its LSTM. This state consists of two tensors, `h` and `cell`, which have the same size for
 # a short string as for a long one. (As in ChainerMN's `NStepLSTM`, `h` comes first in PyTorch, although an article on ChainerMN unpacks the state as `c, h`.)
-# Since `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond this end.
+# Since `pack_sequence` tells the LSTM where each string ends, the LSTM computes nothing beyond that point.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -512,7 +512,7 @@ for side in (8, 16, 32):
 # %% [markdown]
 # The LSTM's state had the same size for all lengths of the strings. A map, in contrast, grows with the area of the image, while the number of weights remains
 # the same. With skip connections, the maps of all levels cross. The outermost map is the largest, and here it accounts for two thirds of the bytes. For this
-# reason, count the bytes that cross before you choose the place of the cut.
+# reason, count the bytes that cross before you choose where to cut.
 #
 # Models that read and generate both images and text are cut at the same places. For example, DistTrain (Zhang et al. 2024) separates the image encoder, the
 # language model and the image generator. Because these parts are unequal, it gives each part a different number of ranks and splits each part further in a
@@ -650,7 +650,7 @@ run = cluster.launch("scripts/12_halves.py", with_="mpirun", nodes=1, ranks_per_
 # %% [markdown]
 # ## Two pairs: model parallel and data parallel
 #
-# The other two ranks form a second pair. Of the batch, the first pair takes 40 strings and the second pair takes 24. Every rank now has two communicators. The
+# Ranks 2 and 3 form the second pair. Of the batch, the first pair takes 40 strings and the second pair takes 24. Every rank now has two communicators. The
 # state travels through `pair`, while `copies` contains the ranks that hold the same module and must keep its copies equal.
 
 # %% tags=["setup"]
@@ -724,7 +724,7 @@ print(f"the gradients of one process, to 1e-6: {far < 1e-6}")
 
 # %% [markdown]
 # PyTorch's DistributedDataParallel can do the averaging if you give it the process group of the copies. DDP starts its all-reduce when gradients are ready,
-# which on the encoder's rank is only after the delegate's backward pass has received the state's gradients. Now all four ranks train.
+# which happens on the encoder's rank only after the delegate's backward pass has received the state's gradients. Now all four ranks train.
 
 # %%
 # %%px
@@ -749,7 +749,7 @@ del ddp  # before its process group ends
 #
 # Count what crosses between the nodes in a step. Here, each pair is inside a node, so only the all-reduce of the gradients crosses. In float64, it takes about
 # 21 168 x 8 = 169 kB for the encoder and 175 kB for the decoder, in each direction. If each pair were spread over both nodes, the states of 64 strings and
-# their gradients would cross instead, which take 66 kB in each direction. These are fewer bytes, but the other rank of the pair waits for each of these
+# their gradients would cross instead, taking 66 kB in each direction. This is less data, but the other rank of the pair waits for each of these
 # messages, whereas the all-reduce of a larger model runs in several buckets during the backward pass (unit 06). In our model, all gradients fit into one
 # bucket, which is sent when the last of them is ready. The best choice therefore depends on the size of the batch, on the model and on the network. To try it,
 # add a cell here with `pair = world.split(color=world.rank % 2)`, `copies` and `share` as above, and time `hybrid_step`. You can see a difference if there is a

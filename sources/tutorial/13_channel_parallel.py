@@ -153,7 +153,8 @@ print("sum of x's parts / 4:", told(c.allreduce(x_here.grad) / size, right_x))
 # The result is right but wasteful. Since all ranks have the same loss, the all-gather's backward pass moved gradients that every rank already had.
 #
 # **The second remedy is to define what backward does.** Shoeybi et al. (2019) put two operators around a pair of layers, *f* before the first layer and *g*
-# after the second. The forward pass of the one is the backward pass of the other. With a join of the same kind, no rank receives data that it already has:
+# after the second. The forward pass of the one is the backward pass of the other. With a join defined in the same way, no rank receives data that it already
+# has:
 #
 # | operator | forward | backward | place |
 # |---|---|---|---|
@@ -413,12 +414,12 @@ settle("13-crossing", lambda: f"near {min((4, 8, 32), key=unequal)}")
 # **Who waits for these bytes?** The data that a channel split sends is needed *between* two layers, because in both passes the next layer cannot begin before
 # the data has arrived. It is on the **critical path** of the step. In contrast, the gradient of a weight is needed only at the end of the step, and travels
 # while the backward pass computes the layers below (unit 06). For the same number of bytes, the channel split is therefore slower, so it must move far fewer
-# bytes or use a far faster link. For this reason, tensor parallelism, as such splits are called in transformers, stays in a node or rack whose GPUs are
+# bytes or use a far faster link. For this reason, tensor parallelism, as such splits are called in transformers, stays within a node or rack whose GPUs are
 # connected by NVLink. Pipeline and data parallelism use the slower links between nodes or racks (Narayanan et al. 2021).
 
 # %% [markdown]
 # > **On GPUs.** A float32 convolution may round its inputs to TF32, which has 10 bits of fraction. To prevent this, set `torch.backends.cudnn.conv.fp32_precision = "ieee"`, or `torch.backends.cudnn.allow_tf32 = False` in older code. Use only one of these settings, since PyTorch raises an error
-# > if it reads a mixture. Compare a split layer with the whole layer in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers. An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it
+# > if you mix them. Compare a split layer with the whole layer in float64. NCCL adds in an order that depends on size and algorithm, so allow a tolerance unless all numbers are integers. An all-reduce on the GPU's current stream delays later kernels but not Python, so a clock around it
 # > measures only the launch unless you call `torch.cuda.synchronize()`.
 
 # %% [markdown]
@@ -462,8 +463,8 @@ if rank == 0:
 # both channel splits move all activations. In this case, we split the *image*. Each rank has the whole weight and some **rows** of the image, with all
 # channels. Since a 3 x 3 filter reads one row beyond its output, a rank needs one row of its neighbour at each cut (its **halo**).
 #
-# In `functions.alltoall`, each rank passes one tensor for every rank. Here it is a row for a neighbour and an empty tensor for any other rank. Backward
-# returns the gradient of a halo row to its owner, where autograd adds it to the gradient of the row itself.
+# In `functions.alltoall`, each rank passes one tensor for every rank. Here, it is a row for a neighbour and an empty tensor for any other rank. The backward
+# pass returns the gradient of a halo row to its owner, where autograd adds it to the gradient of the row itself.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -519,7 +520,7 @@ settle("13-rows", lacking)
 # up, at any time before the optimiser's step.
 # </details>
 #
-# A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent forward and again backward, for a total of $4(N-1) \cdot 4 B c_{in} s$ bytes. These
+# A halo row has $B c_{in} s$ numbers, and $2(N-1)$ of these rows are sent in each pass, for a total of $4(N-1) \cdot 4 B c_{in} s$ bytes. These
 # bytes grow with the *side* of the image, while the bytes of a channel split grow with its area:
 
 # %%
@@ -603,10 +604,10 @@ settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 #
 # ## Train with it
 #
-# On handwritten digits, we train a small network whose first convolution is split by output channel and whose second is split by input channel. All ranks draw their
-# initial values from the same seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. For comparison, every rank also trains the
-# network with whole layers. (Each `ParallelConv2d` takes and returns all channels, so there is still a join between these two. In the lab, you train a pair
-# without it.)
+# On handwritten digits, we train a small network whose first convolution is split by output channel and whose second is split by input channel. All ranks draw
+# their initial values from the same seed, and `links.ParallelConv2d` takes its part of what `nn.Conv2d` would have drawn. For comparison, every rank also
+# trains the network with whole layers. (Each `ParallelConv2d` takes and returns all channels, so there is still a join between the two convolutions. In the
+# lab, you train a pair without it.)
 
 # %%
 # %%px

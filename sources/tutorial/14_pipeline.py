@@ -10,7 +10,7 @@
 # * balance the first and the last stage of a language model, share a matrix between them, and clip gradients over all stages.
 # * run the schedules of `torch.distributed.pipelining`, read the orders that they print, and avoid their trial run.
 #
-# **Before:** you can use collectives (unit 04), and you know a network in two parts (unit 12). **Minutes:** 55 · **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you have cut a network in two (unit 12). **Minutes:** 55 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
@@ -185,8 +185,8 @@ for m in (1, 4, 8, 16, 32):
 # ## 1F1B keeps less
 #
 # A rank does not have to wait for the last forward pass, because the backward pass of micro-batch 0 can begin as soon as this micro-batch has passed through
-# all stages. **1F1B** runs just enough forward passes ahead, namely $S - 1 - r$ on rank $r$. After that, it alternates one forward and one backward pass, and
-# at the end it runs the backward passes that are left.
+# all stages. **1F1B** runs just enough forward passes ahead, namely $S - 1 - r$ on rank $r$. After that, it alternates between one forward and one backward
+# pass, and at the end it runs the backward passes that are left.
 
 # %%
 for rank, order in enumerate(one_f_one_b(4, 8)):
@@ -318,7 +318,7 @@ for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
           f"measured {bubble_of(spans):.3f}")
 
 # %% [markdown]
-# The difference between formula and measurement is caused by the messages and by other programs on this machine.
+# The difference between the formula and the measurement is caused by the messages and by other programs on this machine.
 #
 # ## Recomputation
 #
@@ -371,7 +371,7 @@ settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plai
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Only one of the three tensors is kept, so two thirds of the memory are saved. With more layers in a stage, the saving is even larger. The step takes a third
+# Only one of the three tensors is kept, so two thirds of the memory is saved. With more layers in a stage, the saving is even larger. The step takes a third
 # longer, because a forward pass, a backward pass and a second forward pass take 4 units of time instead of 3. The bubble does not change, since it is a
 # *fraction* of the step. While a backward pass runs, the activations of *one* micro-batch exist again, but the number above does not count them.
 # </details>
@@ -521,8 +521,8 @@ settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
 #
 # The norm of each stage's gradient is at most 0.01, so the norm of all four parts together is at most $\sqrt 4 \times 0.01$. This norm is a little smaller here
 # because one stage was below the limit, and because the last stage's copy of the matrix is not counted a second time. Worse, each stage has multiplied its
-# gradient by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Instead, add up the squares of all stages with an
-# all-reduce, and let every stage clip by the root of the sum.
+# gradient by a different factor, so the direction has changed, and the two copies of the matrix drift apart. Instead, add up the squared norms of all stages
+# with an all-reduce, and let every stage clip by the root of the sum.
 # </details>
 #
 # ## Batch norm sees micro-batches
@@ -695,7 +695,7 @@ settle("14-most", lambda: max(measured, key=most_kept))
 # bubble falls from 0.27 to 0.16. However, more than twice as many messages are sent (across 7 borders instead of 3), and each rank keeps more in memory.
 # ZBVZeroBubble puts the passes W into the gaps. On every rank, it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and the
 # memory that I has used is not freed before W. Since each message takes time, the schedules with more messages and shorter passes deviate more from their
-# simulation, and on a busy machine they lose what they have gained.
+# simulations, and on a busy machine they lose what they have gained.
 # </details>
 #
 # ## The trap: shapes by trial
@@ -738,7 +738,7 @@ print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]
-# The ninth call was the trial. Whatever the trial has written outside of buffers remains, such as a counter or a moving average that is kept as an attribute.
+# The ninth call was the trial. Whatever the trial has written outside of buffers, such as a counter or a moving average that is kept as an attribute, remains.
 # On all stages but the first, the trial's input can be anything, even infinity. If your stage keeps such a state, specify the shapes, as above, with tensors on
 # the `meta` device, which have a shape but no numbers. (Without `requires_grad`, the stages would send no gradients.)
 #
