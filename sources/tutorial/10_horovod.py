@@ -379,7 +379,7 @@ settle("10-too-large", lambda: compared(4, 3))
 #
 # ## Fusion and the timeline
 #
-# A network has many small gradients, and each message has a fixed cost. Therefore, Horovod's own thread checks every few milliseconds (`HOROVOD_CYCLE_TIME`)
+# A network has many small gradients, and each message has a fixed cost. Therefore, Horovod's own thread checks at short intervals (`HOROVOD_CYCLE_TIME`)
 # which tensors are ready **on all ranks**. It copies them into one buffer of up to 128 MiB (`HOROVOD_FUSION_THRESHOLD`) and performs one all-reduce for all of
 # them. This is *tensor fusion*.
 #
