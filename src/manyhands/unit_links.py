@@ -1,42 +1,50 @@
-"""The cells of links that the build puts into each tutorial and lab: where its lab, its tutorial, the next unit and the
-slides are, as `units.toml` and the sources say. Nobody writes them by hand, and `manyhands adopt` leaves them out.
+"""The cells of links that the build puts into each tutorial and lab: the badges that open it in Colab and Kaggle, and
+where its lab, its tutorial, the next unit and the slides are, as `units.toml`, the sources and the repository's
+address say. Nobody writes them by hand, and `manyhands adopt` leaves them out.
 
-The same cell has other links in the learner's `work/`: there the neighbours are the learner's own copies.
+The same cells have other links in the learner's `work/`, where the neighbours are the learner's own copies, and in
+`hosted/`, whose notebooks are opened without the rest of the clone, so that their links lead to the repository.
 """
 
 from posixpath import relpath
 
+from manyhands import repository
 from manyhands.units import units
 
 HEAD, FOOT = "unit-links-head", "unit-links-foot"  # the ids of these cells
 LAB, TUTORIAL = "labs", "tutorial"  # the kinds of notebooks
 OPENS = "Start_Here (`make lab` opens it)"
+BADGES = "docs/images/open-in-{place}.svg"  # pictures of our own, so that no page asks another host for one
 
 
-def cells(root, name, kind, own=False):
+def cells(root, name, kind, own=False, hosted=False):
     """{cell id: Markdown} for the notebook of the unit `name` (NN_topic), of kind `TUTORIAL` or `LAB`; `own`: as it
-    lies in `work/`. A lab begins with the link to its tutorial."""
-    course = units(root)
-    place = _Place(name, kind, own)
-    foot = [*_partner(place, course), *_next(place, course), *_deck(place, root),
-            f"[Start_Here]({place.link('work/Start_Here.md')})" if own else OPENS]
-    made = {FOOT: "**Where to go on:** " + " · ".join(foot)}
-    if kind == LAB:
-        made[HEAD] = f"This lab follows [its tutorial]({place.tutorial(name)})."
-    return made
+    is in `work/`; `hosted`: as it is in `hosted/`. A lab begins with the link to its tutorial. A cell without text is
+    left out."""
+    course, address = units(root), repository.address(root)
+    place = _Place(name, kind, own, address if hosted else "")
+    foot = [*_partner(place), *_next(place, course), *_deck(place, root), _start(place)]
+    follows = f"This lab follows [its tutorial]({place.tutorial(name)})." if kind == LAB else ""
+    head = "\n\n".join(filter(None, [follows, "" if own or hosted else _badges(place, address)]))
+    return {FOOT: "**Where to go on:** " + " · ".join(foot)} | ({HEAD: head} if head else {})
+
+
+def hosted_path(name, kind):
+    """Where in the clone the copy of a notebook is that Colab and Kaggle open."""
+    return f"hosted/{name}_{'lab' if kind == LAB else 'tutorial'}.ipynb"
 
 
 class _Place:
-    """Where a notebook lies, and how its links look from there."""
+    """Where a notebook is, and what its links look like from there."""
 
-    def __init__(self, name, kind, own):
-        self.name, self.kind, self.own = name, kind, own
+    def __init__(self, name, kind, own, address):
+        self.name, self.kind, self.own, self.address = name, kind, own, address
         top = "work" if own else "notebooks" if kind == TUTORIAL else "labs"
         self.folder = top if kind == TUTORIAL else f"{top}/{name}"
 
     def link(self, path):
         """A path inside the clone as seen from here."""
-        return relpath(path, self.folder)
+        return repository.file_page(self.address, path) if self.address else relpath(path, self.folder)
 
     def tutorial(self, name):
         return self.link(f"work/{name}_tutorial.ipynb" if self.own else f"notebooks/{name}.ipynb")
@@ -45,11 +53,24 @@ class _Place:
         return self.link(f"{'work' if self.own else 'labs'}/{name}/{name}.ipynb")
 
 
-def _partner(place, course):
+def without_badges(text):
+    """The text of a cell at the head of a notebook, without its badges: a lab of a class is handed in where it is."""
+    return "\n\n".join(part for part in text.split("\n\n") if not part.startswith("[![Open in "))
+
+
+def _badges(place, address):
+    """Two pictures that open the hosted copy, if the repository is where Colab and Kaggle can read it."""
+    path = hosted_path(place.name, place.kind)
+    opens = {"Colab": repository.opens_in_colab(address, path), "Kaggle": repository.opens_in_kaggle(address, path)}
+    return " ".join(f"[![Open in {name}]({place.link(BADGES.format(place=name.lower()))})]({link})"
+                    for name, link in opens.items() if link)
+
+
+def _partner(place):
     """A tutorial's lab; a lab's points."""
     if place.kind == TUTORIAL:
         return [f"[the lab of this unit]({place.lab(place.name)})"]
-    return [f"your points: `manyhands check {place.name[:2]}` in a terminal"]
+    return [] if place.address else [f"your points: `manyhands check {place.name[:2]}` in a terminal"]
 
 
 def _next(place, course):
@@ -69,3 +90,10 @@ def _deck(place, root):
     built = f"slides/built/{place.name}.pdf"
     there = (root / "slides" / f"{place.name}.md").is_file() or (root / built).is_file()
     return [f"[slides]({place.link(built)})"] if there else []
+
+
+def _start(place):
+    """The page that lists all units."""
+    if place.address:
+        return f"[all units]({place.link('README.md')}#units)"
+    return f"[Start_Here]({place.link('work/Start_Here.md')})" if place.own else OPENS

@@ -6,17 +6,25 @@ The README's table is made from it: `python -m manyhands.units README.md` writes
 import json
 import os
 import sys
-import tomllib
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
+from manyhands import repository, toml
+
 MARKS = ("<!-- units: written by `python -m manyhands.units README.md` -->", "<!-- /units -->")
+NO_CLONE = ("This is not a clone of manyhands. The notebooks are in a clone and not in the installed package, so "
+            "change into its folder, or name it in MANYHANDS_ROOT.")
 
 
 class NotAClone(RuntimeError):
     """There is no clone of the course where we are."""
+
+    def __init__(self):
+        address = repository.address()
+        get = f" To get one: git clone {address}" if repository.is_known(address) else ""
+        super().__init__(f"{NO_CLONE}{get}")
 
 
 def find_root(start=None):
@@ -27,7 +35,7 @@ def find_root(start=None):
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if _is_clone(folder):
             return folder
-    raise NotAClone("This is not a clone of manyhands. Change into its folder, or name it in MANYHANDS_ROOT.")
+    raise NotAClone
 
 
 def _is_clone(folder):
@@ -46,6 +54,7 @@ class Unit:
     title: str
     framework: str
     memory_gib: float | None = None  # of the tutorial's processes at their peak: `python -m benchmarks memory`
+    torch: str = ""  # the oldest PyTorch on which each cell runs, where older ones lack something
 
     @property
     def number(self):
@@ -109,7 +118,7 @@ def _facts(source):
 
 @cache
 def _catalogue():
-    return tomllib.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
+    return toml.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
 
 
 def is_number(word, number):

@@ -92,7 +92,7 @@ def test_a_room_imports_only_what_the_design_allows(path):
     on_ranks = here == "checks" and path.stem.endswith(("ranks", "with_torch"))
     for name, late in imports(path):
         allowed = MAY[here] | (LATE.get(here, set()) if late or on_ranks else set())
-        assert name in allowed or name in ("units", "unit_links", "quiet", "machine", "command_line", "kernel_imports", "toml", "own_environment"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
+        assert name in allowed or name in ("units", "unit_links", "repository", "quiet", "machine", "command_line", "kernel_imports", "toml", "own_environment"), f"{path.relative_to(PACKAGE)} imports {name}{' late' if late else ''}: not an arrow of the design"
 
 
 @pytest.mark.parametrize("unit", sorted(path.parent.name for path in PACKAGE.glob("checks/*/words.py")))

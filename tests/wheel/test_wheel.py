@@ -121,3 +121,6 @@ def test_what_is_missing_is_said_in_a_sentence(own, tmp_path):
         assert done.returncode == 2 and done.stderr.endswith('pip install "manyhands[clinic]" installs what is needed.\n')
     done = manyhands(own, "check", "06", cwd=tmp_path)  # a command of the course
     assert done.returncode == 2 and done.stderr.startswith("manyhands check: ") and "Traceback" not in done.stderr
+    done = manyhands(own, "lab", cwd=tmp_path)
+    assert done.returncode == 2 and "The notebooks are in a clone" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]

@@ -24,6 +24,7 @@ from nbgrader.preprocessors import (
 from traitlets import Dict
 from traitlets.config import Config
 
+from manyhands import unit_links
 from manyhands.build import BuildError, canonical
 
 
@@ -47,11 +48,21 @@ class ClearUncheckedOutput(NbGraderPreprocessor):
         return cell, resources
 
 
+class ClearBadges(NbGraderPreprocessor):
+    """Drop the badges, which would lead a class's attendees to a place where they cannot hand in."""
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        if cell.get("id") == unit_links.HEAD:
+            cell.source = unit_links.without_badges(cell.source)
+        return cell, resources
+
+
 def preprocessors(gradebook):
-    """What a solution passes through. Only an instructor's own run (nbgrader_config.py) writes to the gradebook."""
+    """What a solution passes through. Only an instructor's own run (nbgrader_config.py) writes to the
+    gradebook, and drops the badges."""
     before = [LockCells, ClearAnswers, ClearUncheckedOutput, CheckCellMetadata, ComputeChecksums]
     after = [ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata]
-    return before + ([SaveCells] if gradebook else []) + after
+    return before + ([ClearBadges, SaveCells] if gradebook else []) + after
 
 
 def release(solution_folder, name):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from manyhands import unit_links
 from manyhands.build import BuildError, UnknownName
 from manyhands.units import is_number
 
@@ -44,6 +45,11 @@ class Piece:
     def scripts(self):
         """The folder beside the notebook that the unit's scripts are copied to."""
         return self.folder / "scripts" if self.kind == "tutorial" else self.folder
+
+    @property
+    def hosted(self):
+        """The copy that Colab and Kaggle open."""
+        return self.root / unit_links.hosted_path(self.name, self.kind)
 
     def short(self, path):
         """A path as messages show it: from the course's folder, wherever that is."""

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from manyhands import unit_links
-from manyhands.build import BuildError, canonical, cell_ids, labs, layout, points, text
+from manyhands.build import BuildError, canonical, cell_ids, hosted_copies, labs, layout, points, text
 from manyhands.build.execute import execute
 
 _PICTURES = ("image/png", "image/jpeg")
@@ -24,7 +24,7 @@ def build(piece, run=True, remeasure=False, progress=None):
         released = make_lab(piece)
         changed += write_all(released)
         changed += _remove(others(piece.lab.parent, released))
-    return changed
+    return changed + write_all(hosted_copy(piece))
 
 
 def read_source(piece):
@@ -119,6 +119,11 @@ def make_lab(piece):
         if leaked:
             raise BuildError(f"labs/{piece.name}/{file_name} would show a part of the solution: {leaked[0]}")
     return {piece.lab.parent / file_name: data for file_name, data in files.items()}
+
+
+def hosted_copy(piece):
+    """{path: bytes} of the copy that Colab and Kaggle open, made from the lab or the tutorial as it is stored."""
+    return hosted_copies.copy_of(piece, canonical.load(piece.lab or piece.notebook))
 
 
 def write_one(path, data):

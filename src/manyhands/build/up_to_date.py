@@ -4,7 +4,7 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyhands.build import BuildError, canonical, layout, make, text
+from manyhands.build import BuildError, canonical, hosted_copies, layout, make, text
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ def _other_files(piece, build):
     found = []
     if piece.lab:
         expected.update(make.make_lab(piece))
+    if not piece.lab or piece.lab.exists():
+        expected.update(make.hosted_copy(piece))
     for path, data in expected.items():
         if not path.exists():
             found.append(Drift(piece.short(path), "was never built", build))
@@ -123,7 +125,8 @@ def orphans(root):
     """Generated files that no source stands behind."""
     pieces = layout.pieces(root)
     known = {path for piece in pieces for path in (piece.notebook, piece.lab, *make.script_files(piece))}
-    patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.*", "solutions/*/*.ipynb", "labs/*/*.ipynb")
+    known |= {piece.hosted for piece in pieces if hosted_copies.is_copied(piece)}
+    patterns = ("notebooks/*.ipynb", "notebooks/scripts/*.*", "solutions/*/*.ipynb", "labs/*/*.ipynb", "hosted/*.ipynb")
     made = [path for pattern in patterns for path in root.glob(pattern)]
     return [
         Drift(path.relative_to(root).as_posix(), "it has no source in sources/", "delete it, or adopt it")

@@ -98,8 +98,9 @@ def main(argv=None):
         if TRACEBACK in os.environ or (problem.name or "").startswith("manyhands"):
             raise
         return import_module("manyhands.command_line").refuse(
-            argv[0], f"The package {problem.name} is not installed for {sys.executable}. Run `make setup` in a clone "
-                     "of the course, which installs all of its packages, and use the command there.")
+            argv[0], f"The package {problem.name} is not installed for {sys.executable}. Install it there with pip, or "
+                     "run `make setup` in a clone of the course, which installs all packages, and use the command of "
+                     "the clone.")
     except (OSError, RuntimeError) as problem:  # a path, a disk or a permission that a command did not foresee
         if TRACEBACK in os.environ or not (isinstance(problem, OSError) or LOOP in str(problem)):
             raise

@@ -90,6 +90,8 @@ def _learners(content, root, unit, tutorial):
     links = unit_links.cells(root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True)
     try:
         notebook = json.loads(content)
+        theirs = {unit_links.HEAD, unit_links.FOOT} - links.keys()  # only the course's own notebook has these
+        notebook["cells"] = [cell for cell in notebook["cells"] if cell.get("id") not in theirs]
         for cell in notebook["cells"]:
             if cell.get("id") in links:
                 cell["source"] = links[cell["id"]]

@@ -13,7 +13,6 @@ import io
 import os
 import sys
 from contextlib import redirect_stdout, suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 from manyhands.checks import progress
@@ -51,7 +50,9 @@ def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None)
     if _quiet():
         return
     if made is not None and name not in _came:
-        lock(asked, made)
+        locked = lock(asked, made)
+        if name in _forms:
+            _forms[name].close(locked)
     if known := told(asked):
         print(known)
     elif name in _came:
@@ -170,16 +171,22 @@ def _show(asked):
     numbered = [f"  {number}. {choice}\n" for number, choice in enumerate(asked.choices, 1)]
     plain = PLAIN.format(question=asked.text, answers="".join(numbered), name=asked.name)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None or find_spec("ipywidgets") is None:
+    if getattr(shell, "kernel", None) is None:
         print(plain)
         return
-    from manyhands.learner.prediction_form import Form
+    from manyhands.learner.plain_form import PlainForm, is_needed
 
+    if is_needed(shell):
+        form = PlainForm(asked)
+    else:
+        from manyhands.learner.prediction_form import Form
+
+        form = Form(asked, lock)
     with suppress(ValueError):
         shell.events.unregister("pre_run_cell", _next_cell_runs)
     shell.events.register("pre_run_cell", _next_cell_runs)
-    _forms[asked.name] = Form(asked, lock)
-    _forms[asked.name].show(plain)
+    _forms[asked.name] = form
+    form.show(plain)
 
 
 def _next_cell_runs(info=None):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from manyhands import unit_links
 from manyhands.cli import lab
 from manyhands.learner.copies import copy_course, number_of
 from manyhands.learner.prepare import prepare
@@ -39,6 +40,18 @@ def test_a_tutorial_comes_without_outputs_and_a_lab_with_those_that_are_aims(clo
     tutorial, lab_cells = (json.loads((clone / "work" / name).read_text())["cells"] for name in (TUTORIAL, LAB))
     assert tutorial == [run["cells"][0], {**run["cells"][1], "outputs": [], "execution_count": None}] and lab_cells == run["cells"]
     assert copy_course(clone).newer == [], "the version is that of the course's file"
+
+
+def test_badges_are_for_those_who_do_not_have_the_course_yet(clone):
+    """In a learner's copy, the cell of badges would only lead away; a lab's keeps its link to the tutorial."""
+    cells = [{"cell_type": "markdown", "id": name, "metadata": {}, "source": "[![Open in Colab](a.svg)](b)"}
+             for name in (unit_links.HEAD, unit_links.FOOT)]
+    for place in ("notebooks/06_ddp.ipynb", "labs/06_ddp/06_ddp.ipynb"):
+        (clone / place).write_text(json.dumps({"cells": cells}))
+    copy_course(clone)
+    tutorial, lab_cells = (json.loads((clone / "work" / name).read_text())["cells"] for name in (TUTORIAL, LAB))
+    assert [cell["id"] for cell in tutorial] == [unit_links.FOOT]
+    assert [cell["source"] for cell in lab_cells][0] == "This lab follows [its tutorial](../06_ddp_tutorial.ipynb)."
 
 
 def test_second_start_touches_nothing(clone):

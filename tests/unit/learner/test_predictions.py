@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from manyhands.checks import progress
-from manyhands.learner import board_line, predictions, questions, start_page
+from manyhands.learner import board_line, plain_form, predictions, questions, start_page
 from manyhands.learner.questions import Question
 from manyhands.units import units
 
@@ -113,22 +114,52 @@ def test_what_the_run_prints_when_it_is_asked_is_not_shown(capsys):
     assert capsys.readouterr().out == "There is nothing to settle 06-messages with yet (name 'loud' is not defined): run the cells above first.\n"
 
 
-@pytest.mark.parametrize("widgets", [True, False])
-def test_in_a_kernel_the_form_is_shown_where_there_are_widgets(monkeypatch, capsys, widgets):
+@pytest.fixture
+def kernel(monkeypatch):
+    """An IPython in a notebook; `events["pre_run_cell"](None)` begins its next cell."""
+    shell = SimpleNamespace(kernel=1, user_ns={}, calls={"pre_run_cell": None})
+    shell.events = SimpleNamespace(register=shell.calls.__setitem__, unregister=lambda name, call: shell.calls.pop(name))
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: shell)
+    for name in plain_form.OTHER_PLACES:
+        monkeypatch.delenv(name, raising=False)
+    return shell
+
+
+def test_in_jupyterlab_the_form_is_shown(kernel, monkeypatch):
     """And its text where a page cannot draw it."""
-    form, ran = pytest.importorskip("manyhands.learner.prediction_form"), {}
-    events = SimpleNamespace(register=ran.__setitem__, unregister=lambda name, call: ran.pop(name))
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1, events=events)))
-    monkeypatch.setattr(form, "display", lambda data, **_: ran.update(data=data))
-    monkeypatch.setattr(predictions, "find_spec", lambda name: widgets or None)
-    ran["pre_run_cell"] = None
+    form, shown = pytest.importorskip("manyhands.learner.prediction_form"), []
+    monkeypatch.setattr(form, "display", lambda data, **_: shown.append(data))
     predictions.predict(*CHOICE)
-    plain = capsys.readouterr().out if not widgets else ran["data"]["text/plain"]
-    assert "  3. neither\nTo predict: predict(\"06-apart\", guess=...)." in plain
-    if widgets:
-        predictions._forms["06-apart"].answer.value = "neither"
-        ran["pre_run_cell"](None)
-        assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
+    assert "  3. neither\nTo predict: predict(\"06-apart\", guess=...)." in shown[0]["text/plain"]
+    predictions._forms["06-apart"].answer.value = "neither"
+    kernel.calls["pre_run_cell"](None)
+    assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
+
+
+@pytest.mark.parametrize("place", ["VS Code", "Colab", "Kaggle", "old widgets", "no widgets"])
+def test_where_no_widget_can_be_shown_the_form_is_plain_html(kernel, monkeypatch, capsys, place):
+    """It can be read without a script, shows the call that answers it, and what became of it."""
+    shown = []
+    handle = SimpleNamespace(update=lambda form: shown.append(form._repr_mimebundle_()))
+    monkeypatch.setattr(plain_form, "display", lambda form, **_: shown.append(form._repr_mimebundle_()) or handle)
+    version = {"old widgets": "7.7.1"}.get(place, "8.1.9")
+    monkeypatch.setattr(plain_form.metadata, "version", lambda name: version)
+    if place == "VS Code":
+        kernel.user_ns["__vsc_ipynb_file__"] = "/work/06_ddp_tutorial.ipynb"
+    elif place == "no widgets":
+        monkeypatch.setattr(plain_form.metadata, "version", Mock(side_effect=plain_form.metadata.PackageNotFoundError))
+    elif place != "old widgets":
+        monkeypatch.setenv({"Colab": "COLAB_RELEASE_TAG", "Kaggle": "KAGGLE_KERNEL_RUN_TYPE"}[place], "x")
+    predictions.predict("06-apart", "Is 1 < 2 & <script>?", ["closer", "<b>further</b>", "neither"])
+    first = shown[-1]
+    assert set(first) == {"text/plain", "text/html"} and "  3. neither\nTo predict" in first["text/plain"]
+    assert "Is 1 &lt; 2 &amp; &lt;script&gt;?" in first["text/html"] and "<li>&lt;b&gt;further&lt;/b&gt;</li>" in first["text/html"]
+    assert 'predict("06-apart", guess=...)' in first["text/html"] and "<script" not in first["text/html"]
+    kernel.calls["pre_run_cell"](None)  # the learner's own cell with the call must not close the question
+    predictions.predict("06-apart", guess=2)
+    assert "You predicted: &lt;b&gt;further&lt;/b&gt;. It is locked" in shown[-1]["text/html"]
+    predictions.settle("06-apart", "neither")
+    assert "The run: neither" in shown[-1]["text/html"] and capsys.readouterr().out.count("You predicted") == 2
 
 
 def test_without_a_work_folder_the_kernel_keeps_it(tmp_path, monkeypatch, capsys):

@@ -3,6 +3,7 @@ JupyterLab on the page Start_Here.
 
 It answers on a socket that the hub has opened, and reaches the hub through another: its own network has no way out.
 As a job on a cluster's node it has the node's network: there it opens its own port, and tells the hub which.
+In a pod of Kubernetes (docker/z2jh-values.yaml) it has its own address, and the port that the hub names.
 """
 
 import json
@@ -90,8 +91,9 @@ def main(argv):
         relay.port_to_unix(urlsplit(os.environ["JUPYTERHUB_API_URL"]).port, inside)
     prepare(root, Path(os.environ["MANYHANDS_COURSE"]))
     hub_auth.use_in_jupyter_server()
-    # a subclass would not be found: extensions go by the name of their package
-    JupyterHubSingleUser.serverapp_class = RoomServer
+    if "KUBERNETES_SERVICE_HOST" not in os.environ:
+        # a subclass would not be found: extensions go by the name of their package
+        JupyterHubSingleUser.serverapp_class = RoomServer
     if path := os.environ.get("MANYHANDS_DOORS"):
         argv = [*argv, f"--RoomServer.fd={socket_handover.fetch(path)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])

@@ -1,0 +1,84 @@
+"""The copies in `hosted/`, which the badges open in Colab and Kaggle.
+
+These places open one notebook and nothing else of the repository. So each copy begins with a cell that fetches the
+course and prepares the place (`manyhands.learner.hosted`). It is hidden, and does nothing elsewhere. All links of the
+copy lead to the repository. A tutorial has no outputs, so that a prediction can be made before the answer is seen.
+
+The cell is in a copy, because in the notebooks themselves it would stand above every learner's work, and would be
+run, graded and compared with them.
+"""
+
+import os
+import re
+
+import nbformat
+
+from manyhands import repository, unit_links
+from manyhands.build import canonical
+
+PREPARE = "hosted-prepare"  # the id of the first cell
+_RELATIVE = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\[\]]*\])*\])\((?![a-z]+:|#)([^()\s]+)\)")  # [words](path)
+# How Colab, Kaggle and JupyterLab know that a cell's source is to be hidden.
+_HIDDEN = {"cellView": "form", "_kg_hide-input": True, "jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
+_FIRST = '''\
+#@title Prepare this place: run this cell first {{ display-mode: "form" }}
+# In Colab and Kaggle, it fetches the course and installs what is missing beside the PyTorch that
+# is there already, which takes about a minute, once in a session. Elsewhere, it does nothing.
+import os
+import subprocess
+import sys
+import tempfile
+
+REPOSITORY = "{address}"
+NOTEBOOK = "{path}"
+PLACES = {{"KAGGLE_KERNEL_RUN_TYPE": "/kaggle/working", "COLAB_RELEASE_TAG": "/content"}}
+place = next((folder for name, folder in PLACES.items() if name in os.environ), None)
+if place:
+    if not os.path.exists(f"{{place}}/manyhands"):
+        new = tempfile.mkdtemp(dir=place, prefix=".new-")  # a fetch may be stopped
+        if subprocess.run(["git", "clone", "--quiet", "--depth=1", REPOSITORY, new]).returncode:
+            raise SystemExit(f"The course could not be fetched from {{REPOSITORY}}. Is there a "
+                             "network? In Kaggle, switch it on: Settings > Turn on internet.")
+        os.rename(new, f"{{place}}/manyhands")
+    sys.path.insert(0, f"{{place}}/manyhands/src")
+    from manyhands.learner import hosted
+
+    hosted.prepare(NOTEBOOK)'''
+
+
+def is_copied(piece):
+    """Whether the piece has a copy: only if the course names a repository that Colab and Kaggle can read."""
+    return bool(repository.opens_in_colab(repository.address(piece.root), piece.name))
+
+
+def copy_of(piece, notebook):
+    """{path: bytes} of the copy of a tutorial or a lab, which is `notebook`; {} if it has none."""
+    if not is_copied(piece):
+        return {}
+    address, path = repository.address(piece.root), piece.short(piece.hosted)
+    links = unit_links.cells(piece.root, piece.name, piece.kind, hosted=True)
+    folder = "notebooks" if piece.kind == unit_links.TUTORIAL else f"labs/{piece.name}"
+    first = nbformat.v4.new_code_cell(_FIRST.format(address=address, path=path), id=PREPARE, metadata=_HIDDEN)
+    cells = [first] + [_cell(cell, links, folder, address, piece) for cell in notebook.cells
+                       if cell.id in links or cell.id not in (unit_links.HEAD, unit_links.FOOT)]
+    made = nbformat.v4.new_notebook(metadata=dict(canonical.METADATA), cells=cells)
+    return {piece.hosted: canonical.to_bytes(made)}
+
+
+def _cell(cell, links, folder, address, piece):
+    """A cell of the notebook as the copy has it."""
+    made = nbformat.from_dict(cell)
+    if made.cell_type == "markdown":
+        made.source = links.get(made.id) or on_the_web(made.source, folder, address)
+    elif made.cell_type == "code" and not piece.lab:
+        made.outputs, made.execution_count = [], None
+    return made
+
+
+def on_the_web(text, folder, address):
+    """`text` of a notebook in the clone's `folder`, in which each relative link leads to the file in the repository."""
+    def link(found):
+        path, _, anchor = found[2].partition("#")
+        return f"{found[1]}({repository.file_page(address, os.path.normpath(f'{folder}/{path}'), anchor)})"
+
+    return _RELATIVE.sub(link, text)

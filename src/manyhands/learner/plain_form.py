@@ -1,0 +1,58 @@
+"""The form of a prediction as plain HTML, for pages that cannot show the widgets of `prediction_form`. These are VS
+Code, which would fetch their program from the network, and Colab and Kaggle, whose widgets are older."""
+
+import os
+from html import escape
+from importlib import metadata
+
+from IPython.display import display
+
+OLDEST_WIDGETS = 8  # the major version of ipywidgets
+OTHER_PLACES = ("COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE")  # variables of Colab and of Kaggle
+VS_CODE = "__vsc_ipynb_file__"  # a name that VS Code gives to each of its kernels
+CALL = ('To predict, run <code>predict("{name}", guess=...)</code> in a new cell, with {answer} instead of the dots. '
+        "It locks your prediction. You can also go on without one.")
+BOX = ('<div role="group" aria-label="prediction" style="max-width: 60em; padding: .3em .8em .6em; border: 1px solid '
+       '#8a8a8a; border-left: 6px solid #3b5fc0; border-radius: 4px; line-height: 1.4"><div><b>Predict:</b> {question}'
+       "</div>{choices}<div>{words}</div></div>")
+
+
+def is_needed(shell):
+    """Whether the page that shows this kernel's outputs, of the IPython `shell`, has no place for our widgets."""
+    if VS_CODE in shell.user_ns or any(name in os.environ for name in OTHER_PLACES):
+        return True
+    try:
+        return int(metadata.version("ipywidgets").split(".")[0]) < OLDEST_WIDGETS
+    except (metadata.PackageNotFoundError, ValueError):
+        return True
+
+
+class PlainForm:
+    """One question. The learner answers it with a call, so that there is nothing to lock here."""
+
+    def __init__(self, question):
+        self.question, self.plain, self.shown = question, question.text, None
+        unit = f" of {question.unit}" if question.unit else ""
+        answer = "the number of your choice" if question.choices else f"a number{escape(unit)}"
+        self.words = CALL.format(name=escape(question.name), answer=answer)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": self.plain, "text/html": self.html()}
+
+    def html(self):
+        choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question.choices)
+        return BOX.format(question=escape(self.question.text), words=self.words,
+                          choices=f'<ol style="margin: .2em 0">{choices}</ol>' if choices else "")
+
+    def show(self, plain):
+        self.plain = plain
+        self.shown = display(self, display_id=True)
+
+    def end(self):
+        """The next cell runs: the question stays open until the run has settled it."""
+
+    def close(self, words):
+        """Show the words in place of the call."""
+        self.plain, self.words = words, escape(words)
+        if self.shown:
+            self.shown.update(self)

@@ -1,0 +1,61 @@
+"""Where the course's repository is on the web. `Repository` under `[project.urls]` in pyproject.toml says it, and
+nothing else does: badges, links and the messages of an installed wheel are made from it.
+
+Until the course has a public address, that is the placeholder https://github.com/OWNER/manyhands.
+"""
+
+import re
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import quote
+
+from manyhands import toml
+
+GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
+BRANCH, PLACEHOLDER = "main", "OWNER"
+
+
+def address(root=None):
+    """The address, without a slash or `.git` at its end: of the clone at `root`, or of the installed package; "" if
+    neither has one."""
+    if root is None:
+        return _plain(_installed())
+    try:
+        project = toml.loads((Path(root) / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        return _plain(project["urls"]["Repository"])
+    except (OSError, ValueError, KeyError, TypeError):  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
+        return ""
+
+
+def _plain(text):
+    return str(text).strip().rstrip("/").removesuffix(".git")
+
+
+def _installed():
+    try:
+        urls = metadata.metadata("manyhands").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return ""
+    return next((url.partition(",")[2] for url in urls if url.partition(",")[0] == "Repository"), "")
+
+
+def is_known(repository):
+    """Whether an address leads somewhere, and is not the placeholder."""
+    return bool(repository) and f"/{PLACEHOLDER}/" not in repository
+
+
+def file_page(repository, path, anchor=""):
+    """The address of a file's page. On GitHub and GitLab it has this form."""
+    return f"{repository}/blob/{BRANCH}/{quote(path)}{anchor and '#' + anchor}"
+
+
+def opens_in_colab(repository, path):
+    """The address that opens a notebook of the repository in Colab, or None if it is not on GitHub."""
+    found = GITHUB.fullmatch(repository)
+    return found and f"https://colab.research.google.com/github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+
+
+def opens_in_kaggle(repository, path):
+    """The address that opens a notebook of the repository in Kaggle, or None if it is not on GitHub."""
+    found = GITHUB.fullmatch(repository)
+    return found and f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}"
