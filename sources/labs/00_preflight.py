@@ -89,7 +89,7 @@ print(cluster.fault.edges)
 # * `"absent"` means that some ranks are waited for but do not wait themselves, so they are to blame.
 # * `"circle"` means that no rank is absent. Only the ranks of the circle are to blame. Other ranks may be waiting for the circle without being part of it.
 #
-# A rank may also have finished without being waited for, like rank 3 above. The check draws hangs of 4 to 8 ranks at random, and it causes three real hangs on
+# A rank may also have finished without being waited for, like rank 3 above. The check draws random hangs of 4 to 8 ranks, and it causes three real hangs on
 # your cluster.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*

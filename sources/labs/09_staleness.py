@@ -3,10 +3,10 @@
 #
 # You write what a parameter server needs when its workers do not wait for each other. At the end, you can
 #
-# * read from a server's log how old each gradient was, and replay the run to the last bit.
+# * read from a server's log how old each gradient was, and replay the run bit for bit.
 # * compute the largest learning rate of plain SGD, without momentum, at which a delay does no harm.
 # * write the barrier of bounded staleness, and keep it working when a worker dies.
-# * compute how long a step takes if it does not wait for the slowest workers, and choose how many backups to have.
+# * compute how long a step takes if it does not wait for the slowest workers, and choose how many backup workers to have.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 55 · **Ranks:** 4, from exercise 4 on · **Points:** 18.
 #

@@ -343,7 +343,7 @@ evidence_of_layer(FaultyLinear)
 #
 # <details><summary>Hint</summary>
 #
-# What `ctx` holds stays in memory until backward. Which tensors may it hold, so that the weight is freed when forward returns? For more help, run
+# What `ctx` holds stays in memory until the backward pass. Which tensors may it hold if the weight is to be freed when `forward` returns? For more help, run
 # `hint("16-gather")` in a separate cell.
 # </details>
 

@@ -5,10 +5,10 @@
 # entry is on slow links, the more points you get. At the end, you can
 #
 # * show that a training run of N ranks computes what a single process computes, and find what prevents it from doing so.
-# * predict how long a training run takes on given links, before it has run.
+# * predict how long a training run will take on given links, before it starts.
 # * send a small part of a gradient without losing the rest.
 # * find out why a training run that sends few numbers learns too slowly.
-# * use the clock to choose between fewer bytes and fewer messages.
+# * use measured times to choose between fewer bytes and fewer messages.
 #
 # **Before:** the tutorial of this unit, and units 05 and 06. **Minutes:** 85 · **Ranks:** 4, which the judge starts · **Points:** 22.
 #

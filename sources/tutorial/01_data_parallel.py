@@ -583,7 +583,7 @@ if rank == 0:
           f"{sum_ms / (0.75 * row_ms):.0f} rows")
 
 # %% [markdown]
-# **The break-even.** If a row takes the time $c$ and the sum of the gradients takes the time $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on
+# **The break-even.** If a row takes time $c$ and summing the gradients takes time $s$, then $n$ rows take $c n$ on one device and $c n / p + s$ on
 # $p$ devices. Therefore, sharing the rows begins to pay off at $n = s / \big(c (1 - 1/p)\big)$ rows. Since four ranks may share fewer than four cores, your
 # figure holds for your machine only. (It costs less to send gradients during the backward pass, as unit 06 shows.)
 

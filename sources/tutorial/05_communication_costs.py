@@ -12,8 +12,7 @@
 #
 # **Before:** unit 04. **Minutes:** 55 · **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
 #
-# All cells run in this kernel. `cluster.run(function, ...)` calls a function in the processes of all ranks, where the function must import what it needs, and
-# returns what each rank returns. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different
+# All cells run in this kernel. `cluster.run(function, ...)` calls a function in the processes of all ranks and returns what each rank returns. The function must import what it needs. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different
 # there.
 
 # %%

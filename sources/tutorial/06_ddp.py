@@ -903,7 +903,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 2. `DataLoader(data, BATCH // world_size, sampler=DistributedSampler(data), num_workers=...)` loads the data, with `set_epoch` before each epoch.
 # 3. Only the forward pass and the loss run under `torch.autocast(..., dtype=torch.bfloat16)`, while weights, gradients and all-reduce stay in float32.
 # 4. Clipping comes after `backward()`, when the gradients have been averaged and all ranks find the same norm. Inside `no_sync`, the ranks' norms would differ.
-# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose names have no `module.` prefix. Rank 0 writes a new file next to the old one, and then
+# 5. Only rank 0 saves the epoch, the optimiser and `ddp.module`, whose parameter names have no `module.` prefix. Rank 0 writes a new file next to the old one, and then
 #    renames the new one.
 # 6. All ranks load the checkpoint before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
 # 7. All ranks call `destroy_process_group()` at the end.

@@ -462,7 +462,7 @@ trace.timeline(lanes)
 # %% [markdown]
 # Each row is a tensor. In the *upper* part, the tensors are sent one at a time, and each waits for one or two of the checks that Horovod's thread makes
 # every 5 ms. Most of the time is spent waiting, not sending. In the *negotiation*, the ranks find out when all of them have the tensor, so they may submit
-# gradients in any order. A tensor may not be sent earlier, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the
+# gradients in any order. A tensor must not be sent earlier, because an all-reduce that one rank does not join would wait forever. In the *lower* part, the
 # tensors are submitted together, copied into the fusion buffer, and sent in a few messages. (This part shows the third repetition.)
 #
 # DDP (unit 06) groups gradients in buckets and keeps these buckets after its first step, so it needs no negotiation, whereas Horovod regroups tensors in every

@@ -693,14 +693,13 @@ settle("14-most", lambda: max(measured, key=most_kept))
 # Time runs from left to right. Each rank has a row, and each pass is a box with the number of its micro-batch. GPipe and 1F1B have the same bubble in different
 # places, but the memory curves of 1F1B are low, and they are lower on later ranks. Interleaved1F1B fills its pipeline in half the time, so by the formula its
 # bubble falls from 0.27 to 0.16. However, more than twice as many messages are sent (across 7 borders instead of 3), and each rank keeps more in memory.
-# ZBVZeroBubble puts the passes W into the gaps. On every rank, it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and the
-# memory that I has used is not freed before W. Since each message takes time, the schedules with more messages and shorter passes deviate more from their
+# ZBVZeroBubble puts the W passes into the gaps. On every rank, it keeps two thirds of what GPipe keeps, because it holds eight passes of half a stage, and the memory of an I pass is not freed until its W pass. Since each message takes time, the schedules with more messages and shorter passes deviate more from their
 # simulations, and on a busy machine they lose what they have gained.
 # </details>
 #
 # ## The trap: shapes by trial
 #
-# A `PipelineStage` that does not know its shapes determines them in its first step by running the stage once more. The first stage runs on a micro-batch, and
+# A `PipelineStage` that does not know its shapes determines them in its first step by running the stage a second time. The first stage runs on a micro-batch, and
 # all others run on uninitialised memory. PyTorch then restores the random state for dropout and, from 2.15 on, also the buffers, such as the statistics of
 # batch norm (with 2.13, batch norm counted the trial). However, it cannot restore what `forward` has written into an attribute.
 #

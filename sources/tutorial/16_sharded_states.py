@@ -376,8 +376,7 @@ settle("16-three", ratio)
 # after the step, because the next forward pass gathers the weights anyway.
 # </details>
 #
-# The following table and chart show the rank that used the most memory. The theory leaves out the layer at work, whose weight and gradient are whole for a
-# moment, both in the process and in gloo's buffers.
+# The following table and chart show the rank that used the most memory. The theory leaves out the layer that is being computed, whose full weight and gradient exist for a moment, both in the process and in gloo's buffers.
 
 # %% tags=["measured"]
 from manyhands.plots.held_by_rank import stacked, table
@@ -869,7 +868,7 @@ for way in quickest[0]:
     print(f"{way:<25}{8 * 64 / seconds:>7,.0f} characters a second")
 
 # %% [markdown]
-# Here, all ranks share your processors, so the times would be in a different order on four GPUs. However, each way gives the same network, which can then be
+# Here, all ranks share your processors, so the times might rank differently on four GPUs. However, each way gives the same network, which can then be
 # used anywhere. Next, a pipeline of four stages trains the GPT for 100 steps, and a plain `GPT` loads the weights.
 #
 # **Predict.** The GPT has read 51,200 characters of English. What does it write?

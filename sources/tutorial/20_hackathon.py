@@ -478,7 +478,7 @@ if record.exists():  # not where this machine has no rooms
     forged = hack("verify", "forged.record")
 
 # %% [markdown]
-# This is a complete entry. At an event, there are also a queue, a board and a clock on the wall, and you hand in your entry with
+# This is a complete entry. At an event, there are also a queue, a leaderboard and a clock on the wall, and you hand in your entry with
 # `manyhands hack submit ours --event autumn --team "The Rings"`.
 #
 # ## Rules, in short
