@@ -754,7 +754,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 # ## Summary
 #
 # * In a long run without a barrier, the mean staleness is W - 1, whichever worker is slow. The slow worker's gradients are the oldest.
-# * The schedule of versions contains everything in the run that depends on chance, so you can replay a run with it.
+# * The schedule of versions contains all randomness of the run, so you can replay a run with it.
 # * For curvature h and delay d, the largest stable rate of plain SGD is $2 \sin(\pi / (2(2d+1))) / h$, just below $1.57 / ((d + \frac12) h)$. As soon as there
 #   is a delay, momentum m allows at most $1 - m$ times that rate.
 # * With bounded staleness, a worker that begins a step is at most `bound` steps ahead of the slowest worker, and a gradient is at most

@@ -223,7 +223,7 @@ settle("13-bias", lambda: cluster.pull("off.mean().item()")[0])
 # else would be wrong. Therefore, add the bias once, after the sum.
 # </details>
 #
-# If the sum is the operator *g*, all gradients are right without further communication. Nothing travels in the backward pass, because the gradient of a sum is the same for all
+# If the sum is the operator *g*, all gradients are right. Nothing travels in the backward pass, because the gradient of a sum is the same for all
 # its summands, and every rank already has it.
 
 # %%
