@@ -307,8 +307,7 @@ class FaultyLinear(torch.autograd.Function):
         return to_x, reduce_shard(to_weight, ctx.group), None, None
 
 # %% [markdown]
-# The evidence compares the faulty layer with a whole layer of 6 x 8 weights. Each rank has 2 rows and a different loss. The evidence needs your functions of
-# exercise 2.
+# The evidence compares the faulty layer with a whole layer of 6 x 8 weights. Each rank has 2 rows and a different loss. The evidence needs your functions from exercise 2.
 
 # %%
 # %%px --setup

@@ -146,7 +146,7 @@ for copy in strategy.experimental_local_results(weight):
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
 #
-# You batch a dataset by the **global batch**, which is the number of examples that *all* replicas together process in one step.
+# You batch a dataset by the **global batch size**, which is the number of examples that *all* replicas together process in one step.
 # `experimental_distribute_dataset` then splits each batch into one shard per replica.
 
 # %%

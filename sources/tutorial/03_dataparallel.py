@@ -376,7 +376,7 @@ settle("03-gil", shorter)
 #
 # On the right, with few large operations, *parallel apply* becomes shorter with two replicas if there are two cores for them. With four replicas on two
 # cores, nothing more is gained. On the left, with many small operations, every replica runs *all* the Python code of the module on a part of the rows. The
-# rows take next to no time here, whereas the Python code takes nearly all of it and must wait in line. So the more replicas there are, the slower the step
+# rows take next to no time here, whereas the Python code takes nearly all of the time and must wait in line. So the more replicas there are, the slower the step
 # becomes.
 #
 # *Replicate* is Python code, too, and it runs for each replica in every step. Here, it takes little time because these networks have only one layer, but with a

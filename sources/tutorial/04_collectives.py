@@ -507,10 +507,10 @@ for p in (4, 64, 1024):
 # NCCL chooses an algorithm according to the size of the tensor and the wiring. It builds several rings through all GPUs, one for each *channel*, and each ring
 # carries a part of the tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
 # ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, and these cards then form a *rail*. NCCL's
-# tree differs from ours. It consists of *two* binary trees over the nodes, each tree for half of x, in small pieces that follow each other (a
+# tree differs from ours. It consists of *two* binary trees over the nodes, each tree for half of x, in small pieces that follow one another (a
 # *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows with the logarithm of the
 # number of nodes (Sanders et al. 2009). Inside a node, the ranks form a chain. If GPUs are connected by an NVSwitch, the switch can do the adding (NVLS, since
-# Hopper), and SHARP does the same in InfiniBand switches. In `torch.distributed`, gloo and NCCL are called by the same functions:
+# Hopper), and SHARP does the same in InfiniBand switches. In `torch.distributed`, gloo and NCCL are called through the same functions:
 #
 # | each rank has | you want | call | in training |
 # |---|---|---|---|

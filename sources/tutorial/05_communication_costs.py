@@ -718,8 +718,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # On DGX H100 nodes, 1236 tokens on each GPU, or 9890 in a node, hide the rings' messages over all eight links. If the GPUs of a node split each layer (unit
 # 15), each GPU has an eighth of the weights and sums their gradients with its counterparts in the other nodes over its share of the links. All eight GPUs work
 # on the same tokens, so the right column, which also shows 9890, counts the tokens of a node. Hence, splitting the layers does not change the batch that hides
-# the gradients. With fewer tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also costs a
-# latency, which is 2.7 to 14 µs in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
+# the gradients. With fewer tokens, or with one slow link for eight GPUs, the ranks wait, unless the batch grows (unit 17). Each hop between nodes also adds a latency of 2.7 to 14 µs in NCCL's own table ([tuning.cc](https://github.com/NVIDIA/nccl/blob/master/src/graph/tuning.cc)).
 #
 # ## When to use it, and what it costs
 #

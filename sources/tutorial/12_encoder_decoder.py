@@ -103,8 +103,7 @@ class Decoder(nn.Module):
 # %% [markdown]
 # ## In one process
 #
-# All experiments below use the same training loop, which takes a module and a function that performs the forward and backward passes and returns the loss. Both
-# ranks of the pair first train the whole model by themselves, so that we have a reference.
+# All experiments below use the same training loop, which takes a module and a function that performs the forward and backward passes and returns the loss. Each rank of the pair first trains the whole model by itself, so that we have a reference.
 
 # %% tags=["setup"]
 # %%px --setup

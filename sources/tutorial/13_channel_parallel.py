@@ -73,7 +73,7 @@ print("blocks of columns:", [i.stop - i.start for i in columns], "added, equal: 
 # %% [markdown]
 # ## By output channel: every rank needs the whole input
 #
-# Each rank has a block of rows, which is 2 or 3 of the 10 outputs with 6 x 3 x 3 weights each. An all-gather, whose parts may have different numbers of
+# Each rank has a block of rows, that is, 2 or 3 of the 10 outputs, with 6 x 3 x 3 weights each. An all-gather, whose parts may have different numbers of
 # channels, gives all outputs to every rank.
 
 # %%

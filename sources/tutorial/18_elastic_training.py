@@ -189,7 +189,7 @@ def train_step(training, world=4, group=None):
     return total.item()
 
 # %% [markdown]
-# A checkpoint of this training run needs four parts, namely the weights, the momentum, the generator of dropout, and the position (the number of steps taken).
+# A checkpoint of this training run needs four parts, namely the weights, the momentum, dropout's random generator, and the position (the number of steps taken).
 # We store all four after 30 steps and begin a new run with a different seed. In this run, we restore all parts, or all but one, and continue training to step
 # 60.
 #
@@ -395,7 +395,7 @@ settle("18-twice", lambda: twice)
 #   continue.
 # * If ranks **join** between two steps, all ranks form a new group, in which the new ranks receive the state. Nothing is rolled back.
 #
-# In the lab, you write a loop with commits and rollbacks. Such a loop needs a **rendezvous**, which decides which ranks take part. Each meeting has a number,
+# In the lab, you write a loop with commits and rollbacks. Such a loop needs a **rendezvous**, which decides which ranks take part. Each rendezvous has a number,
 # its *generation*, and a rank that holds an old number no longer belongs to the group. In the small version below, with a store that all nodes can reach,
 # threads of this kernel represent the nodes a, b, c and d:
 

@@ -433,7 +433,7 @@ scaling.bars(three)
 # NVLink connects 72 GPUs, a split of 16 would stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter than the other steps, and
 # only its bubble should be compared.
 #
-# The **model FLOPs utilisation** (MFU) is the fraction of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats.
+# The **model FLOPs utilisation** (MFU) is the fraction of the GPUs' peak that the step's necessary operations use, not counting those that recomputation repeats.
 # Training runs of language models are compared by this number. For the shape of the first row, the paper measured 140 TFLOP/s per GPU (table 1), which gives
 # 16.1 s for the 2.3e18 operations of a step (the paper's equation 3, which counts the recomputation). Our time is 6 % too short in the first row and 9 % too
 # short in the second.
