@@ -124,7 +124,7 @@ function arrange() {
   const main = document.querySelector("main"), place = get("people"), count = lines.size, columns = room.criteria.length;
   const letters = Math.min(15, Math.max(4, ...Array.from(lines.keys(), name => name.length)));
   const wide = letters * .62 + columns * 1.34 + 5.2;  // of one table, in letters' sizes
-  const shares = PHONE.matches ? [["below", 1, 9]] : [["beside", .66, 1], ["below", 1, .45]];
+  const shares = PHONE.matches ? [["below", 1, 9]] : [["beside", .66, 1], ["below", 1, .42]];
   let best = {size: 0};
   for (const [where, across, down] of shares) {
     const found = largest(count, wide, main.clientWidth * across, main.clientHeight * down);
@@ -132,7 +132,11 @@ function arrange() {
   }
   main.className = best.where;
   place.style.fontSize = `${Math.max(SMALLEST_PX, best.size)}px`;
+  lay(place, best, columns);
   fill();
+}
+
+function lay(place, best, columns) {  // the rows into so many tables
   const wanted = JSON.stringify([best.tables, columns, [...lines.keys()]]);
   if (wanted === layout) return;
   layout = wanted;
@@ -152,7 +156,7 @@ function arrange() {
 function fill() {
   const list = get("criteria"), fits = () => list.scrollHeight <= list.clientHeight;
   list.className = "";
-  for (const size of [2, 1.8, 1.6, 1.4, 1.3, 1.2, 1.1, 1, .9]) {
+  for (const size of [2, 1.8, 1.6, 1.4, 1.3, 1.2, 1.1, 1, .9, .85]) {
     list.style.fontSize = `${PHONE.matches ? 1 : size}rem`;
     if (fits()) return;
   }
