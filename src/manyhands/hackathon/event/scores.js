@@ -6,7 +6,7 @@ const LOOK_MS = 15000, OLD_MS = 90000, DAY_MS = 60000;
 const PARTS = ["head", "board", "queue", "day"];
 const get = id => document.getElementById(id);
 const inFile = location.protocol === "file:", asked = inFile && parent !== window;
-let ahead_ms = 0, heard = Date.now(), newest = document.cloneNode(true), shown = null;
+let ahead_ms = 0, heard = Date.now(), newest = document.cloneNode(true), shown = null, frame = null;
 
 const now_s = () => (Date.now() + ahead_ms) / 1000;
 
@@ -64,12 +64,9 @@ function take(text) {
 async function look() {
   if (document.hidden) return;
   if (inFile) {  /* a script may not read a file, but a file may tell what it is */
-    const frame = document.createElement("iframe");
-    frame.hidden = true;
-    frame.src = `${location.href.split(/[?#]/)[0]}?told`;
-    addEventListener("message", event => { if (event.source === frame.contentWindow) { take(String(event.data)); frame.remove(); } });
+    frame?.remove();
+    frame = Object.assign(document.createElement("iframe"), {hidden: true, src: `${location.href.split(/[?#]/)[0]}?told`});
     document.body.append(frame);
-    setTimeout(() => frame.remove(), LOOK_MS - 1000);
     return;
   }
   try {
@@ -166,5 +163,11 @@ else {
   tick();
   setInterval(tick, 1000);
   setInterval(look, LOOK_MS);
-  document.addEventListener("visibilitychange", look);
+  addEventListener("message", event => {
+    if (!frame || event.source !== frame.contentWindow) return;
+    frame.remove();
+    frame = null;
+    take(String(event.data));
+  });
+  document.addEventListener("visibilitychange", () => { heard = Date.now(); look(); });
 }
