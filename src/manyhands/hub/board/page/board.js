@@ -154,13 +154,13 @@ function lay(place, best, columns) {  // the rows into so many tables
 
 // The criteria's letters as large as lets all of them be read; where none does, a line of each.
 function fill() {
-  const list = get("criteria"), fits = () => list.scrollHeight <= list.clientHeight;
-  list.className = "";
-  for (const size of [2, 1.8, 1.6, 1.4, 1.3, 1.2, 1.1, 1, .9, .85]) {
-    list.style.fontSize = `${PHONE.matches ? 1 : size}rem`;
-    if (fits()) return;
-  }
-  list.className = "short";
+  const list = get("criteria");
+  for (const [kind, sizes] of [["", [2, 1.8, 1.6, 1.4, 1.3, 1.2, 1.1, 1, .9, .85]], ["short", [1, .9, .85]]])
+    for (const size of sizes) {
+      list.className = kind;
+      list.style.fontSize = `${PHONE.matches ? 1 : size}rem`;
+      if (list.scrollHeight <= list.clientHeight) return;
+    }
 }
 
 function drawStuck() {
