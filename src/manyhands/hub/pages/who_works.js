@@ -62,7 +62,7 @@
     for (const user of users) people.set(user.name, {...people.get(user.name), user});
     const names = [...people.keys()].sort(), expected = names.filter(name => people.get(name).expected), absent = expected.filter(name => !people.get(name).user);
     const working = expected.filter(name => serverOf(people.get(name).user)?.ready);
-    get("numbers").textContent = `${working.length} of ${expected.length} participants have a running server, and ${expected.length - absent.length} have logged in.`;
+    get("numbers").textContent = `Running servers: ${working.length} of ${expected.length} participants. Logged in so far: ${expected.length - absent.length}.`;
     get("missing").textContent = absent.length ? `Not arrived yet (${absent.length}): ${absent.join(", ")}` : "";
     for (const [name, line] of lines) if (!people.has(name)) { line.remove(); lines.delete(name); }
     names.forEach((name, number) => {
