@@ -4,6 +4,7 @@ Pictures of what was seen are kept in the test's temporary folder, or in MANYHAN
 """
 
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import needs
@@ -11,6 +12,19 @@ import pytest
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]
+
+AXE = "rules => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: rules})"
+ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+
+
+def shuts_out(page, rules=ALL_RULES, impacts=("serious", "critical")):
+    """What axe-core finds on a page that shuts people out."""
+    needs.package("axe_playwright_python", remedy="make site")
+    # colours that are still on their way from light to dark would be measured where they stand
+    page.evaluate("document.getAnimations().forEach(one => one.cancel())")
+    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
+    found = page.evaluate(AXE, rules)
+    return [f"{one['id']}: {one['nodes'][0]['html'][:150]}" for one in found["violations"] if one["impact"] in impacts]
 
 
 @pytest.fixture(scope="session")

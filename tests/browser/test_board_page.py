@@ -5,9 +5,11 @@ import json
 import random
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from board_alone import UNIT, pages, write_accounts, write_unit
+from in_browser import ALL_RULES, shuts_out
 
 from manyhands.hub.board.service import Service
 
@@ -32,13 +34,13 @@ MISTAKES = ["You summed the gradients, but did not divide by the number of ranks
 ATTENDEES = [f"hand{number:02d}" for number in range(1, 41)]
 
 
-def full_room(folder):
+def full_room(folder, attendees=ATTENDEES, checks=CHECKS):
     """Forty attendees at work for an hour, three of whom have not begun."""
-    write_accounts(folder, {name: "attendee" for name in ATTENDEES} | {"teacher": "instructor"}, hand07={"full_name": "Émilie du Châtelet"})
-    write_unit(folder, {check: [(f"c{number}", text, 1) for number, text in enumerate(texts)] for check, texts in CHECKS.items()})
+    write_accounts(folder, {name: "attendee" for name in attendees} | {"teacher": "instructor"}, hand07={"full_name": "Émilie du Châtelet"})
+    write_unit(folder, {check: [(f"c{number}", text, 1) for number, text in enumerate(texts)] for check, texts in checks.items()})
     service, draw, now = Service(folder), random.Random(1), time.time()
     criteria = service.course.criteria(UNIT)
-    for number, name in enumerate(ATTENDEES[3:]):
+    for number, name in enumerate(attendees[min(3, len(attendees) - 1):]):
         uid, waited_s = service.people.of_name(name).uid, draw.randint(0, 2400)
         for passed, when in ((0, now - 3600), (draw.randint(0, len(criteria)), now - waited_s)):
             told = [{"check": one.check, "name": one.name, "status": "pass" if place < passed else "fail", "message": MISTAKES[number % len(MISTAKES)]}
@@ -51,7 +53,14 @@ def full_room(folder):
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
     """(the service, its address, how to call a function in its thread)."""
-    service, ready, told = full_room(tmp_path_factory.mktemp("board")), threading.Event(), {}
+    with served(full_room(tmp_path_factory.mktemp("board"))) as board:
+        yield board
+
+
+@contextmanager
+def served(service):
+    """The same of a service."""
+    ready, told = threading.Event(), {}
 
     async def serve():
         async with pages(service) as address:
@@ -83,10 +92,55 @@ def test_a_room_of_forty_fits_and_can_be_read_from_the_back(board, page, screens
     assert all(box["x"] >= 0 and box["y"] + box["height"] <= height and box["x"] + box["width"] <= width * .68 for box in boxes)
     size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('#people')).fontSize)")
     assert size >= height / 60, f"letters of {size} pixels"
-    assert page.locator("#numbers").inner_text().endswith("37 of 40 have checked · 5 full marks"), page.locator("#numbers").inner_text()
+    assert page.locator("#numbers").inner_text().endswith("37 of 40 have checked · 5 with full marks"), page.locator("#numbers").inner_text()
     waits = page.evaluate("room.rows.filter(row => row.stuck).map(row => row.stuck.since)")
     first = page.evaluate("room.rows.find(row => row.name === document.querySelector('#stuck .who').textContent.split(' ')[0]).stuck.since")
     assert first == min(waits)
+
+
+USED = """() => {
+    const main = document.querySelector("main").getBoundingClientRect();
+    const boxes = [...document.querySelectorAll("#people td, #criteria li, #stuck li")].map(node => node.getBoundingClientRect());
+    const list = document.querySelector("#criteria").getBoundingClientRect();
+    return {below: Math.max(...[...document.querySelectorAll("#criteria li")].map(node => node.getBoundingClientRect().bottom)) - list.bottom, right: Math.max(...boxes.map(box => box.right)) / innerWidth, bottom: (Math.max(...boxes.map(box => box.bottom)) - main.top) / main.height,
+            cut: [...document.querySelectorAll("#criteria, #criteria .text, #criteria li")].filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflowX !== "visible").map(node => node.textContent),
+            people: parseFloat(getComputedStyle(document.querySelector("#people")).fontSize),
+            criteria: parseFloat(getComputedStyle(document.querySelector("#criteria")).fontSize) / innerWidth}; }"""
+
+
+@pytest.mark.parametrize(("people", "checks", "width"), [(1, 1, 1280), (3, 6, 1280), (3, 6, 1920), (5, 6, 1280), (10, 1, 1920)])
+def test_a_small_room_fills_the_window_too_and_no_criterion_is_cut(page, tmp_path, screenshots, people, checks, width):
+    height = width * 9 // 16
+    with served(full_room(tmp_path, ATTENDEES[:people], dict(list(CHECKS.items())[:checks]))) as small:
+        open_as(page, small, "teacher", width, height)
+        page.locator("#stuck li").first.wait_for(timeout=60_000)
+        page.screenshot(path=screenshots / f"board_of_{people}_{checks}_{width}.png")
+        used = page.evaluate(USED)
+    assert used["cut"] == [] and used["below"] <= 1 and used["right"] > .9 and used["bottom"] > .5, used
+    assert used["people"] > height / 40 and used["criteria"] > 1 / 110, used
+    assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [width, height]
+
+
+def test_a_room_in_which_no_one_waits_says_so(page, tmp_path):
+    write_accounts(tmp_path, {"hand01": "attendee", "teacher": "instructor"})
+    write_unit(tmp_path, {"square-check": [("one", "it squares", 1)]})
+    service = Service(tmp_path)
+    service.board.take(service.people.of_name("hand01").uid, UNIT, service.course.criteria(UNIT), {"criteria": [{"check": "square-check", "name": "one", "status": "pass"}]})
+    with served(service) as small:
+        open_as(page, small, "teacher", 1280, 800)
+        page.locator("#stuck", has_text="No one is stuck.").wait_for(timeout=60_000)
+        assert page.locator("#numbers").inner_text().endswith("1 with full marks")
+        assert page.get_by_placeholder("Announcement, or empty to remove it").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+@pytest.mark.parametrize(("name", "width", "scheme"), [("teacher", 1280, "light"), ("teacher", 1280, "dark"), ("teacher", 390, "light"), ("hand09", 390, "dark")])
+def test_the_board_shuts_nobody_out_and_a_phone_scrolls_down_only(board, page, screenshots, name, width, scheme):
+    page.emulate_media(color_scheme=scheme)
+    open_as(page, board, name, width, 844)
+    page.screenshot(path=screenshots / f"board_{name}_{width}_{scheme}.png", full_page=True)
+    assert shuts_out(page, [*ALL_RULES, "best-practice"], ("minor", "moderate", "serious", "critical")) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.emulate_media(color_scheme="light")
 
 
 def test_what_attendees_send_stays_text(board, page):

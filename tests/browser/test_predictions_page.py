@@ -7,6 +7,7 @@ import threading
 import nbformat
 import pytest
 from board_alone import pages, write_accounts
+from in_browser import ALL_RULES, shuts_out
 
 from manyhands.hub.board.service import Service
 
@@ -98,3 +99,35 @@ def test_another_question_is_not_revealed_yet_and_texts_stay_texts(board, page, 
     page.locator("#asked").select_option("06-apart")
     page.locator("#numbers", has_text="0 of 5 have predicted").wait_for(timeout=60_000)
     assert page.get_by_role("button", name="Reveal the outcome").get_attribute("aria-pressed") == "false" and not page.locator("#came").is_visible()
+
+
+def test_the_page_is_filled_and_read_from_the_back_and_keys_move_on(board, page, screenshots):
+    send, address = board
+    page.set_extra_http_headers({"Authorization": "token teacher"})
+    for name, guess in zip(ATTENDEES, ["closer to each other", "closer to each other", "further apart", "neither"]):
+        send(name, prediction="06-apart", guess=guess)
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.goto(address + "predictions")
+    page.locator("#numbers", has_text="4 of 5").wait_for(timeout=60_000)
+    for width, height, scheme in ((1920, 1080, "light"), (1280, 720, "dark"), (390, 844, "light")):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(600)
+        page.screenshot(path=screenshots / f"predictions_filled_{width}.png")
+        low, wide = page.evaluate("[Math.max(...[...document.querySelectorAll('#bars li')].map(node => node.getBoundingClientRect().bottom)), document.documentElement.scrollWidth]")
+        assert height * .75 <= low <= height and wide <= width
+        size = page.evaluate("Math.min(...[...document.querySelectorAll('button, select')].map(node => parseFloat(getComputedStyle(node).fontSize)))")
+        assert size >= max(16, width / 90)
+        assert shuts_out(page, [*ALL_RULES, "best-practice"], ("minor", "moderate", "serious", "critical")) == []
+    page.emulate_media(color_scheme="light")
+
+    page.keyboard.press("r")
+    page.locator("#came").wait_for()
+    page.keyboard.press("ArrowRight")
+    page.locator("#question", has_text="How many <b>messages</b>").wait_for(timeout=60_000)
+    assert page.locator("#reveal").get_attribute("aria-pressed") == "false"
+    page.keyboard.press("ArrowRight")  # there is no other one
+    page.get_by_role("button", name="Previous").click()
+    page.locator("#question", has_text="Four models").wait_for(timeout=60_000)
+    page.keyboard.press("n")
+    page.locator("#bars .names", has_text="hand01, hand02").wait_for(timeout=60_000)

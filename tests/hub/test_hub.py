@@ -13,6 +13,7 @@ import psutil
 import pytest
 import requests
 from hub.running_hub import Hub, Visitor, small_course, wait_for
+from in_browser import shuts_out
 
 from manyhands.hub.accounts import account_log, archive
 from manyhands.hub.folder import sockets
@@ -75,6 +76,57 @@ def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     files = page.locator(".jp-DirListing-itemText").all_inner_texts()
     assert not {"solutions", "sources"} & set(files)
     assert page.locator(".jp-Dialog").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_log_in_page_has_the_courses_colours_one_logo_and_nothing_that_is_missing(hub, page, screenshots, width):
+    missing = []
+    page.on("response", lambda answer: answer.status >= 400 and missing.append(answer.url))
+    page.set_viewport_size({"width": width, "height": 844})
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(f"{hub.address}hub/login")
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=screenshots / f"hub_log_in_{width}_{scheme}.png")
+        assert shuts_out(page) == []
+        colours = "['.auth-form-header', '#login_submit'].map(one => getComputedStyle(document.querySelector(one)).backgroundColor)"
+        assert page.evaluate(colours) == ["rgb(18, 53, 91)"] * 2
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.emulate_media(color_scheme="light")
+    assert missing == []
+    logo = page.request.get(f"{hub.address}hub/logo").text()
+    assert logo == (Path(__file__).resolve().parents[2] / "src/manyhands/website/settings/static/hands.svg").read_text()
+    assert page.locator("link[rel=icon]").get_attribute("href") == page.locator(".jpy-logo").get_attribute("src") == "/hub/logo"
+
+
+def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_role_may_do(hub, people, first, page, screenshots):
+    [(absent, _)] = hub.create(1)
+    name = people["first"][0]
+    for role, offered in (("assistant", ["Stop"]), ("instructor", ["Open", "Stop"])):
+        page.context.clear_cookies()
+        page.goto(f"{hub.address}hub/login?next=/hub/admin")
+        page.fill("#username_input", people[role][0])
+        page.fill("#password_input", people[role][1])
+        page.click("#login_submit")
+        row = page.locator("tr", has_text=name)
+        row.locator(".works").wait_for(timeout=120_000)
+        assert row.locator(".btn").all_inner_texts() == offered
+        assert absent in page.locator("#missing").inner_text() and name not in page.locator("#missing").inner_text()
+        gone = page.locator("tr", has_text=absent)
+        assert gone.locator(".absent").count() == 1 and gone.locator(".btn").count() == 0
+        assert set(page.locator("main button").all_inner_texts()) <= {"Start", "Stop"} and "Shutdown" not in page.inner_text("body")
+        assert shuts_out(page) == []
+    for width, scheme in ((1280, "dark"), (390, "light")):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 844})
+        page.screenshot(path=screenshots / f"hub_who_works_{width}_{scheme}.png")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    visitor = Visitor(hub)
+    visitor.log_in(*people["second"])
+    assert visitor.get("hub/admin").status_code == 403
+    page.goto(f"{hub.address}hub/home")
+    assert page.locator("main .btn").first.inner_text() in ("Open my server", "Start my server")
+    page.screenshot(path=screenshots / "hub_home.png")
 
 
 def test_a_wrong_password_and_an_unknown_name_look_alike(hub, people):

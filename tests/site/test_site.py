@@ -7,12 +7,12 @@ import subprocess
 import sys
 import zipfile
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import needs
 import pytest
+from in_browser import ALL_RULES, shuts_out
 
 from manyhands.units import paths, units
 from manyhands.website.extension import title_of
@@ -194,19 +194,6 @@ def test_the_side_bar_has_all_units_in_order_and_tells_which_are_coming(pages, s
     assert bar.count('<li class="one_day">') == len(paths()["one_day"])
 
 
-AXE = "rules => axe.run(document, {preload: false, resultTypes: ['violations'], runOnly: rules})"
-ALL_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
-
-
-def serious(page, rules=ALL_RULES):
-    """What axe-core finds that shuts people out."""
-    # colours that are still on their way from light to dark would be measured where they stand
-    page.add_style_tag(content="*, *::before, *::after {transition: none !important; animation: none !important}")
-    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
-    found = page.evaluate(AXE, rules)
-    return [f"{one['id']}: {one['nodes'][0]['html'][:150]}" for one in found["violations"] if one["impact"] in ("serious", "critical")]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_a_page_shuts_nobody_out(opened, name, scheme):
@@ -214,13 +201,13 @@ def test_a_page_shuts_nobody_out(opened, name, scheme):
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     if name.startswith("search"):
         page.wait_for_selector("#search-results li a")
-    assert serious(page, ALL_RULES if scheme == "light" else ["color-contrast"]) == []  # all else is the same in the dark
+    assert shuts_out(page, ALL_RULES if scheme == "light" else ["color-contrast"]) == []  # all else is the same in the dark
 
 
 def test_axe_would_find_what_shuts_people_out(opened):
     page = opened("labs/index.html")
     page.evaluate("document.querySelector('.bd-article').insertAdjacentHTML('beforeend', '<p style=\"color:#bbb;background:#fff\">pale</p><img src=\"\">')")
-    assert {line.partition(":")[0] for line in serious(page)} == {"color-contrast", "image-alt"}
+    assert {line.partition(":")[0] for line in shuts_out(page)} == {"color-contrast", "image-alt"}
 
 
 @pytest.mark.parametrize("name", NARROW)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from manyhands.hackathon import tasks
+from manyhands.hackathon.entry_file import challenge_folder
 
 RANKS = 4
 
@@ -46,8 +46,8 @@ class Challenge:
 
     @property
     def folder(self):
-        """`start.md`, `baseline.py`, and in `ladder/` entries that are better, one idea each."""
-        return Path(__file__).parent / "challenges" / self.name
+        """Where the challenge's texts and entries are."""
+        return challenge_folder(self.name)
 
 
 LAYERS = (tasks.DIMENSIONS, 512, tasks.CLASSES)

@@ -12,12 +12,18 @@ from pathlib import Path
 ENTRY, CHALLENGE = "entry.py", "challenge.txt"
 MOST_BYTES = 20_000  # what people can read; and too little for weights that were trained before
 MOST_LETTERS = 100  # of the folder's name
+CHALLENGES = Path(__file__).parent / "challenges"
 Entry = namedtuple("Entry", "name challenge source sha256")
 
 
 def challenge_names():
     """The challenges that there are: a folder each."""
-    return sorted(path.parent.name for path in (Path(__file__).parent / "challenges").glob("*/start.md"))
+    return sorted(path.parent.name for path in CHALLENGES.glob("*/start.md"))
+
+
+def challenge_folder(name):
+    """`start.md`, `baseline.py`, and in `ladder/` entries that are better, one idea each."""
+    return CHALLENGES / name
 
 
 class BadEntry(Exception):

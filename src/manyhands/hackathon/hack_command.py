@@ -84,19 +84,21 @@ def _cannot(problem, code=2):
 
 
 def _init(options):
-    from manyhands.hackathon.challenge import CHALLENGES
-    from manyhands.hackathon.entry_file import CHALLENGE, ENTRY
+    """Copy three small files. The challenge's numbers, whose import loads PyTorch, are not needed for that."""
+    from manyhands.hackathon.entry_file import CHALLENGE, ENTRY, challenge_folder
 
     if problem := name_problem(options.folder):
         return _cannot(problem)
-    if options.challenge not in CHALLENGES:
-        return _cannot(f"there is no challenge {options.challenge!r}. There are: {', '.join(CHALLENGES)}.")
-    challenge, folder = CHALLENGES[options.challenge], Path(options.folder)
+    if options.challenge not in challenge_names():
+        return _cannot(f"there is no challenge {options.challenge!r}. There are: {', '.join(challenge_names())}.")
+    source, folder = challenge_folder(options.challenge), Path(options.folder)
+    texts = {ENTRY: source / "baseline.py", "README.md": source / "start.md"}
+    texts = {target: path.read_text(encoding="utf-8") for target, path in texts.items()}
     folder.mkdir(parents=True)
-    (folder / CHALLENGE).write_text(challenge.name + "\n")
-    for source, target in (("baseline.py", ENTRY), ("start.md", "README.md")):
-        (folder / target).write_text((challenge.folder / source).read_text(encoding="utf-8"), encoding="utf-8")
-    print(printable(f"{folder}: {challenge.title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
+    for target, text in {CHALLENGE: options.challenge + "\n", **texts}.items():
+        (folder / target).write_text(text, encoding="utf-8")
+    title = texts["README.md"].partition("\n")[0].removeprefix("# ")
+    print(printable(f"{folder}: {title}. Read {folder / 'README.md'}, change {folder / ENTRY}, and try it:\n"
                     f"  manyhands hack try {folder}"))
     return 0
 

@@ -19,7 +19,8 @@ WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {"rooms": "spawner.RoomSpawner", "containers": "docker.ContainerSpawner", "slurm": "slurm.SlurmRoomSpawner"}
 # to formgrader, which grades
 PASSED_ON = ("HOME", "XDG_CACHE_HOME", "MANYHANDS_CLASSROOM", "MANYHANDS_IMAGE", "DOCKER_HOST", "TMPDIR")
-LOGO = Path(__file__).with_name("logo.svg")
+LOGO = Path(__file__).parents[1] / "website" / "settings" / "static" / "hands.svg"  # that of the web site
+PAGES = Path(__file__).with_name("pages")  # templates that take the place of JupyterHub's
 WELCOME = ("{title}Your name and password are on your slip. Capitals, spaces and hyphens in the password make no "
            "difference.")
 NOTICE = "An unused server is stopped after {minutes} minutes, but its files are kept."
@@ -92,8 +93,10 @@ def configure(c, settings):
     hub.concurrent_spawn_limit = 0  # who comes with many others waits for a turn (InTurn.start) and is not sent away
     hub.logo_file = str(LOGO)
     title = f"<strong>{html.escape(settings.title)}</strong><br>" if settings.title else ""
-    hub.template_vars = {"announcement_login": WELCOME.format(title=title),
-                         "announcement_home": NOTICE.format(minutes=settings.idle_s // 60)}
+    hub.template_paths = [str(PAGES)]
+    hub.template_vars = {"announcement_login": WELCOME.format(title=title), "course_title": settings.title,
+                         "announcement_home": NOTICE.format(minutes=settings.idle_s // 60),
+                         "expected": lambda _: lambda: _attendees(folder)}  # JupyterHub calls the first for each page
     c.TrialAuthenticator.folder = settings.folder
     c.TrialAuthenticator.allow_all = True  # whoever has an account
     c.TrialAuthenticator.manage_groups = True
@@ -117,6 +120,15 @@ def configure(c, settings):
         room.limiting, room.interrupt_timeout, room.term_timeout = limits.way(), SHUT_DOWN_GRACE_S, SHUT_DOWN_GRACE_S
     _roles(hub)
     _services(hub, settings)
+
+
+def _attendees(folder):
+    """[(name, full name)] of the attendees whose accounts are open, for the page that says who works now: JupyterHub
+    itself knows only those who have logged in."""
+    from manyhands.hub.accounts.table import ATTENDEE, Accounts
+
+    return [(one.name, one.full_name) for one in Accounts(folder).load().values()
+            if one.role == ATTENDEE and one.state == "open"]
 
 
 def _doors(settings):

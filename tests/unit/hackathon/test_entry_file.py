@@ -1,10 +1,14 @@
 """What is read of an entry's folder, and what is no entry."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from manyhands.hackathon.entry_file import MOST_BYTES, BadEntry, read
+from manyhands.hackathon import hack_command
+from manyhands.hackathon.challenge import CHALLENGES
+from manyhands.hackathon.entry_file import MOST_BYTES, BadEntry, challenge_names, read
 
 
 @pytest.fixture
@@ -55,3 +59,16 @@ def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
         read(folder, ["slow_links", "big_batch"])
     with pytest.raises(BadEntry, match="is not a folder. `manyhands hack init slow_links"):
         read(folder / "nowhere", ["slow_links"])
+
+
+def test_an_entry_begins_without_loading_a_framework(tmp_path):
+    program = "import sys; from manyhands.hackathon.hack_command import main; code = main(sys.argv[1:]); print('torch' in sys.modules); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", program, "init", "slow_links", "ours"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "False", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", challenge_names())
+def test_a_new_entry_is_the_baseline_under_the_challenges_title(tmp_path, capsys, name):
+    assert hack_command.main(["init", name, str(tmp_path / "ours")]) == 0
+    assert f"ours: {CHALLENGES[name].title}. Read " in capsys.readouterr().out
+    assert read(tmp_path / "ours", list(CHALLENGES)).source == (CHALLENGES[name].folder / "baseline.py").read_text()

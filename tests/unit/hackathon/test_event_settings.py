@@ -1,7 +1,7 @@
 """What people write into event.toml, and what is told of mistakes in it."""
 
 import pytest
-from small_event import BEGINS, ENDS, event
+from small_event import BEGINS, ENDS, event, refusal
 
 from manyhands.hackathon.event.event_settings import BadEvent, read, write_template
 
@@ -53,3 +53,17 @@ def test_mistakes_are_told(tmp_path, before, after, said):
 def test_a_folder_that_is_none_is_told_what_to_do(tmp_path):
     with pytest.raises(BadEvent, match="is missing. `manyhands hack event"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("asked, first", [("Ring", "The Rings"), ("the rings", "The Rings"), ("stragler", "The Stragglers"), ("Sly " * 10**5, None), ("", None)])
+def test_who_names_no_team_is_told_the_teams_that_there_are_and_the_likely_one_first(tmp_path, asked, first):
+    made = event(tmp_path)
+    path = tmp_path / "event.toml"
+    names = ["Sly", "The Stragglers", "The Rings", *(f"Other {number}" for number in range(9))]
+    path.write_text(path.read_text().partition("[teams]")[0] + "[teams]\n" + "\n".join(f'"{name}" = []' for name in names))
+    settings = read(tmp_path)
+    for said in (settings.team_problem(asked), refusal(type(made)(tmp_path, made.now).submit, asked, "slow_links", "")):
+        listed = said.partition("The teams are ")[2]
+        assert said.startswith(f"There is no team {asked!r}.") and listed.count("'") == 10 and "event.toml" in listed
+        assert first is None or listed.startswith(repr(first))
+    assert settings.team_problem("Sly") is None

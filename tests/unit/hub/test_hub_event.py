@@ -7,7 +7,7 @@ import pytest
 from board_alone import pages, write_accounts
 from tornado.httpclient import AsyncHTTPClient
 
-from manyhands.hackathon.event import event_settings, hub_line
+from manyhands.hackathon.event import board_page, event_settings, hub_line
 from manyhands.hackathon.event.event import Event, NotTaken
 from manyhands.hub.board.hub_event import NAME, NONE
 from manyhands.hub.board.service import Service
@@ -86,5 +86,5 @@ def test_everybody_sees_the_board_that_the_judge_has_written(service):
 
     page, none_yet, shown, nobody, other = asyncio.run(look())
     assert 'href="hackathon/board.html"' in page.body.decode() and none_yet.code == 404
-    assert shown.body == b"<p>first</p>" and shown.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert shown.body == b"<p>first</p>" and shown.headers["Content-Security-Policy"] == f"{board_page.policy()}; frame-ancestors 'none'"
     assert nobody.code == 302 and other.code == 404

@@ -30,7 +30,8 @@ def of_event(event, challenges, reveal=False):
         note = "No judge is running at the moment. Entries wait, and none of them is lost."
     until = settings.frozen_from if frozen else min(now, settings.ends)
     return Board(settings.title, _sections(settings.challenges, challenges, shown), settings.counts, settings.begins,
-                 until, note, None if frozen else tuple(waiting), now)
+                 until, note, None if frozen else tuple(waiting), now, settings.ends,
+                 settings.frozen_from if settings.freeze_min and not reveal else None)
 
 
 def of_records(folder, challenges, verified, now, tell=lambda path, problem: None):

@@ -70,8 +70,8 @@ class Event:
 
     def _check(self, found, team, challenge, sha256):
         settings, now = self.settings, self.now()
-        if team not in settings.teams:
-            raise NotTaken(f"There is no team {team!r}. The organisers enter teams in {event_settings.NAME}.")
+        if problem := settings.team_problem(team):
+            raise NotTaken(problem)
         if challenge not in settings.challenges:
             raise NotTaken(f"The event has no challenge {challenge!r}. Its challenges are "
                            f"{', '.join(settings.challenges)}.")

@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from manyhands.hackathon.entry_file import challenge_names
@@ -10,6 +11,7 @@ from manyhands.hackathon.entry_file import challenge_names
 NAME = "event.toml"
 COUNTS = ("best", "last")
 MOST_LETTERS = 40  # of a team's name
+MOST_NAMED = 5  # teams that a message names
 MOST, YEARS = 1_000_000, range(2000, 2100)  # of numbers; of dates
 TEMPLATE = """\
 title = "Hackathon"
@@ -50,6 +52,22 @@ class Settings:
     def team_of(self, member):
         """The team of a member, or None."""
         return next((team for team, members in self.teams.items() if member in members), None)
+
+    def team_problem(self, team):
+        """Why there is no team of this name, with the names that there are, the most similar first; None if there is
+        one."""
+        if team in self.teams:
+            return None
+        if not self.teams:
+            return f"There is no team {team!r}. The organisers have not entered a team in {NAME} yet."
+        names = sorted(self.teams, key=lambda name: -_likeness(team, name))
+        listed = ", ".join(map(repr, names[:MOST_NAMED])) + (", ..." if len(names) > MOST_NAMED else "")
+        return f"There is no team {team!r}. The teams are {listed}. The organisers enter teams in {NAME}."
+
+
+def _likeness(asked, name):
+    asked, name = asked[:MOST_LETTERS].casefold(), name.casefold()
+    return SequenceMatcher(None, asked, name).ratio() + (asked in name)
 
 
 def write_template(folder, now=None):

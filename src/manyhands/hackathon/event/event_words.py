@@ -22,8 +22,8 @@ def withdrawn(event, team, number):
 
 def status(event, team):
     """A line for each entry of a team."""
-    if team not in event.settings.teams:
-        raise NotTaken(f"There is no team {team!r}.")
+    if problem := event.settings.team_problem(team):
+        raise NotTaken(problem)
     mine = [one for one in event.submissions().values() if one.team == team]
     lines = [f"Entry {one.number}, {one.challenge}: {state(event, one)}" for one in mine]
     return "\n".join(lines) or f"{team} has handed in nothing yet."

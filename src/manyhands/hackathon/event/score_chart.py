@@ -29,14 +29,15 @@ def svg(ways, teams, unit, begins, until, baseline=None, size=(WIDTH, HEIGHT), n
         parts.append(_text(x(hour), height - 6, datetime.fromtimestamp(hour).strftime("%H:%M"), "middle"))
     if baseline:
         parts.append(_level(y(baseline), right, "baseline"))
-    ends = []
+    ends, curves = [], []
     for place, team in reversed(list(enumerate(teams))):  # the best on top
         kind = f"team t{place}" if place < named else "team"
-        parts += [_path(part, kind) for part in _steps(ways[team], x, y, until)]
+        curves += [_path(part, kind) for part in _steps(ways[team], x, y, until)]
         if place < named and ways[team][-1][1] is not None:
             ends.append((y(ways[team][-1][1]), team, kind))
     named_at = _apart(ends, height - BOTTOM)
-    parts += [_text(right + 8, at + 4, _short(team), "start", kind) for at, team, kind in named_at]
+    names = [_text(right + 8, at + 4, _short(team), "start", kind) for at, team, kind in named_at]
+    parts += [f'<g class="curves">{"".join(curves)}</g><g class="names">{"".join(names)}</g>']
     label = f"Score ({unit}) of each team over time; the table below shows what counts"
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 

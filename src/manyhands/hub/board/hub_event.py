@@ -74,8 +74,9 @@ class EventPage:
         page = self.account and self.service.hackathon.page(name)
         if page is None:
             raise HTTPError(404, "The hackathon does not have a board yet, because the judge writes it.")
-        allowed = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-        self.set_header("Content-Security-Policy", allowed)
+        from manyhands.hackathon.event.board_page import policy
+
+        self.set_header("Content-Security-Policy", f"{policy()}; frame-ancestors 'none'")
         self.write(page)
 
 

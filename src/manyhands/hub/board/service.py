@@ -194,7 +194,7 @@ class Page(Handler):
     @authenticated
     def get(self):
         self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name,
-                    hackathon=self.service.hackathon.is_there())
+                    hackathon=self.service.hackathon.is_there(), hub=self.hub_auth.hub_prefix)
 
 
 class Events(Handler):
@@ -247,7 +247,7 @@ class PredictionsPage(Handler):
     @authenticated
     def get(self):
         self.staff()
-        self.render("predictions.html")
+        self.render("predictions.html", hub=self.hub_auth.hub_prefix)
 
 
 class PredictionsEvents(Events):

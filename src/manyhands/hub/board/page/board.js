@@ -4,7 +4,7 @@
 const SIGN = {p: "✓", f: "✗", o: "○", b: "–", "-": "·"};
 const WORD = {p: "passed", f: "failed", o: "not begun", b: "this machine cannot check it", "-": "not checked yet"};
 const SLOW_S = 5 * 60, LATE_S = 15 * 60, LOST_MS = 5000;
-const SMALLEST_PX = 11, LARGEST_PX = 40;
+const SMALLEST_PX = 11, READ_FROM_THE_BACK = 36, PHONE = matchMedia("(max-width: 700px)");
 const staff = document.body.classList.contains("staff");
 const get = id => document.getElementById(id);
 const lines = new Map();  // of the room: name -> its <tr>
@@ -72,7 +72,7 @@ function numbers(parts) {  // [[number, words], ...]
 // ---- the room
 
 function drawRoom() {
-  numbers([[round(room.median), `of ${room.max}: the median`], [room.checked, `of ${room.people} have checked`], [room.full, "full marks"]]);
+  numbers([[round(room.median), `of ${room.max}: the median`], [room.checked, `of ${room.people} have checked`], [room.full, "with full marks"]]);
   const names = new Set(room.rows.map(row => row.name));
   for (const name of lines.keys()) if (!names.has(name)) lines.delete(name);
   room.rows.forEach(drawRow);
@@ -109,31 +109,58 @@ function sign(tag, row, cell, place) {
   return made;
 }
 
-// As many tables side by side as let the letters be largest.
-function arrange() {
-  const place = get("people"), count = lines.size, columns = room.criteria.length;
-  const letters = Math.min(15, Math.max(4, ...Array.from(lines.keys(), name => name.length)));
-  const wide = letters * .62 + columns * 1.34 + 4.2;  // of one table, in letters' sizes
+function largest(count, wide, width, height) {  // how many tables of how many rows, and the size of their letters
   let best = {size: 0};
   for (let tables = 1; tables <= 8; tables++) {
     const rows = Math.ceil(count / tables);
-    const size = Math.min(LARGEST_PX, (place.clientHeight - 4) / (rows * 1.52 + 1.1), place.clientWidth / (tables * (wide + 1.5) - 1.5));
+    const size = Math.min(Math.max(40, innerHeight / 15), (height - 4) / (rows * 1.52 + 1.1), width / (tables * (wide + 1.5) - 1.5));
     if (size > best.size) best = {size, tables, rows};
   }
+  return best;
+}
+
+// As many tables side by side as let the letters be largest; beside them, or below a short room, what is next to it.
+function arrange() {
+  const main = document.querySelector("main"), place = get("people"), count = lines.size, columns = room.criteria.length;
+  const letters = Math.min(15, Math.max(4, ...Array.from(lines.keys(), name => name.length)));
+  const wide = letters * .62 + columns * 1.34 + 5.2;  // of one table, in letters' sizes
+  const shares = PHONE.matches ? [["below", 1, 9]] : [["beside", .66, 1], ["below", 1, .42]];
+  let best = {size: 0};
+  for (const [where, across, down] of shares) {
+    const found = largest(count, wide, main.clientWidth * across, main.clientHeight * down);
+    if (found.size > best.size || where === "below" && found.size > innerHeight / READ_FROM_THE_BACK) best = {...found, where};
+  }
+  main.className = best.where;
   place.style.fontSize = `${Math.max(SMALLEST_PX, best.size)}px`;
+  lay(place, best, columns);
+  fill();
+}
+
+function lay(place, best, columns) {  // the rows into so many tables
   const wanted = JSON.stringify([best.tables, columns, [...lines.keys()]]);
   if (wanted === layout) return;
   layout = wanted;
   const all = room.rows.map(row => lines.get(row.name));
   place.replaceChildren(...Array.from({length: best.tables}, (_, number) => {
     const table = make("table"), head = make("tr"), body = make("tbody");
-    head.append(make("th"), ...room.criteria.map((one, column) => make("th", "", column + 1, one.text)), make("th", "", "points"), make("th", "", "hints"));
+    head.append(make("th", "", "name"), ...room.criteria.map((one, column) => make("th", "", column + 1, one.text)), make("th", "", "points"), make("th", "", "hints"));
     body.append(...all.slice(number * best.rows, (number + 1) * best.rows));
     const top = make("thead");
     top.append(head);
     table.append(top, body);
     return table;
   }));
+}
+
+// The criteria's letters as large as lets all of them be read; where none does, a line of each.
+function fill() {
+  const list = get("criteria");
+  for (const [kind, sizes] of [["", [2, 1.8, 1.6, 1.4, 1.3, 1.2, 1.1, 1, .9, .85]], ["short", [1, .9, .85]]])
+    for (const size of sizes) {
+      list.className = kind;
+      list.style.fontSize = `${PHONE.matches ? 1 : size}rem`;
+      if (list.scrollHeight <= list.clientHeight) return;
+    }
 }
 
 function drawStuck() {
@@ -150,6 +177,7 @@ function drawStuck() {
     place.append(line);
     if (place.scrollHeight > place.clientHeight) { line.remove(); break; }  // those who have waited longest, as many as there is room for
   }
+  if (!waiting.length) place.append(make("li", "nobody", room.checked ? "No one is stuck." : "No one has checked this unit yet."));
   for (const line of lines.values()) line.classList.toggle("late", pace(line.row) === "late");
 }
 

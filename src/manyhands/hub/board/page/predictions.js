@@ -3,7 +3,7 @@
 
 const LOST_MS = 5000;
 const get = id => document.getElementById(id);
-let source = null, lost = 0;
+let source = null, lost = 0, current = "";
 
 function make(tag, kind, text = "") {
   const made = document.createElement(tag);
@@ -30,9 +30,11 @@ function connect() {
 function draw({questions, units, shown}) {
   listQuestions(questions, units);
   if (!shown) return;
+  current = shown.name;
   get("question").textContent = shown.question;
   get("numbers").textContent = `${shown.predicted} of ${shown.people} have predicted`;
   const most = Math.max(1, ...shown.bars.map(bar => bar.count));
+  get("bars").style.setProperty("--bars", Math.max(shown.bars.length, 3));  // the letters follow the room of a bar
   get("bars").replaceChildren(...shown.bars.map(bar => drawBar(bar, most)));
   get("came").hidden = !pressed("reveal");
   get("came").textContent = shown.came === null ? "No one has run it yet."
@@ -72,12 +74,28 @@ function toggle(event) {
   connect();
 }
 
-get("reveal").addEventListener("click", toggle);
-get("names").addEventListener("click", toggle);
-get("asked").addEventListener("change", () => {  // another question is not revealed yet
+function ask(name) {  // another question is not revealed yet
+  get("asked").value = name;
   get("reveal").setAttribute("aria-pressed", "false");
   connect();
+}
+
+function move(by) {  // in the course's order
+  const all = Array.from(get("asked").options, option => option.value).slice(1), place = all.indexOf(current);
+  const next = place < 0 ? 0 : place + by;
+  if (next in all) ask(all[next]);
+}
+
+const KEYS = {ArrowLeft: "previous", ArrowRight: "next", r: "reveal", n: "names"};
+document.addEventListener("keydown", event => {
+  const id = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (id && event.target.tagName !== "SELECT" && !event.ctrlKey && !event.altKey && !event.metaKey) get(id).click();
 });
+get("previous").addEventListener("click", () => move(-1));
+get("next").addEventListener("click", () => move(1));
+get("reveal").addEventListener("click", toggle);
+get("names").addEventListener("click", toggle);
+get("asked").addEventListener("change", event => ask(event.target.value));
 document.addEventListener("visibilitychange", () => document.hidden ? source.close() : connect());
 setInterval(() => { get("lost").hidden = !(lost && Date.now() - lost > LOST_MS); }, 1000);
 connect();
