@@ -69,6 +69,7 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # also continue without an answer. `Start_Here` shows how often you were right, and how surprised you were.
 
 # %%
+# Run this cell to make your prediction.
 predict("00-whose-x",
         "x is 100 in this kernel and rank ** 2 on each rank. "
         "What does this kernel print for x?",
@@ -86,6 +87,7 @@ print(x)
 print(x)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("00-whose-x", lambda: str(x))
 
 # %% [markdown]
@@ -135,6 +137,7 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # **Predict, then run.** Each rank passes `[1, rank, 10 * rank]` to an all-reduce. What does rank 2 print afterwards?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-all-reduce",
         "What does rank 2 print after an all-reduce of [1, rank, 10 * rank] on 4 ranks?",
         ["[1, 2, 20]", "[1, 6, 60]", "[4, 6, 60]", "[4, 8, 80]"])
@@ -146,6 +149,7 @@ dist.all_reduce(t)
 print(t.tolist())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 
 # %% [markdown]
@@ -165,6 +169,7 @@ settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 # **Predict, then run.** Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do, and for how long?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-barrier", "Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do?",
         ["they go on", "they raise an error at once", "they wait, and get no error"])
 
@@ -175,6 +180,7 @@ if rank != 2:
     dist.barrier()
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import sys
 
 settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
@@ -213,6 +219,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # **Predict, then run.** Each rank wants to give its number to the next rank, but it receives before it sends. What does the wait-for graph look like?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-graph",
         "All ranks receive from the one before, then send. What is the wait-for graph?",
         ["a line that ends at one rank", "a circle through all", "two pairs", "no arrows"])
@@ -225,6 +232,7 @@ dist.recv(received, src=previous)
 dist.send(torch.tensor([float(rank)]), dst=following)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def shape():
     """Follow the arrows from rank 0 to a rank that has none or was visited before."""
     to, way = dict(sys.last_value.edges), [0]
@@ -257,6 +265,7 @@ settle("00-graph", shape)
 # still exist on the ranks? Answer without looking back at the reports.
 
 # %%
+# Run this cell to make your prediction.
 predict("00-healed", "After the healing, which of these variables exist on the ranks?",
         ["rank, world_size, keepsake", "rank, world_size", "keepsake", "none of them"])
 
@@ -266,6 +275,7 @@ print([name for name in ("rank", "world_size", "keepsake") if name in globals()]
       dist.is_initialized())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 LEFT = "[name for name in ('rank', 'world_size', 'keepsake') if name in globals()]"
 settle("00-healed", lambda: ", ".join(cluster.pull(LEFT)[0]) or "none of them")
 
