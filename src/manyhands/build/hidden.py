@@ -1,7 +1,7 @@
 """Cells that ask for a prediction, or compare it with the run: `predict(...)` and `settle(...)`.
 
 Their source holds the answer, or the choices that the form shows, so notebooks hide it (`jupyter.source_hidden`). A
-reader can open it. JupyterLab and VS Code show the first line of a hidden cell, so this line says what the cell does.
+reader can open it. JupyterLab shows the first line of a hidden cell, so this line says what the cell does.
 """
 
 import ast
