@@ -34,11 +34,12 @@ def states(criteria):
     return found
 
 
-def html(name, criteria, hint_name=None, hint_steps=()):
-    """The card of one report, with `criteria` as in its record. The hint's steps are folded inside each other."""
+def html(name, criteria, hint_name=None, hint_steps=(), pictures=None):
+    """The card of one report, with `criteria` as in its record. The hint's steps are folded inside each other.
+    `pictures`: {criterion's name: the `by_rank.Picture` that helps with its failure}."""
     told = list(zip(criteria, states(criteria)))
     worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
-    rows = "".join(_row(one, state) for one, state in told)
+    rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
     hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
     return (f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: .3em .8em .6em; '
             f'border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; border-radius: 4px; line-height: 1.4">'
@@ -56,10 +57,11 @@ def _head(name, told):
     return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'
 
 
-def _row(one, state):
+def _row(one, state, picture=None):
     badge = (f'<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; color: #ffffff; '
              f'background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} {_badge(one, state)}</span>')
-    text = f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}</div>'
+    text = (f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}'
+            f'{picture.html() if picture and state == FAIL else ""}</div>')
     return (f'<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: 1px solid '
             f'{LINE}">{badge}{text}</div>')
 
