@@ -60,7 +60,8 @@ def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, withi
     """A picture of one number for each rank, or None if it would show no difference.
 
     `what`: the number and its unit, such as "rows"; `expected`, `got`: lists by rank, where `expected` may be one
-    number for all; `ranks`: their names; `at_most`: `expected` is a limit; `within`: the relative tolerance.
+    number for all; `ranks`: their names; `at_most`: `expected` is a limit; `within`: the tolerance, which is relative
+    for numbers above 1.
     """
     got = [_number(one) for one in got]
     expected = [_number(one) for one in (expected if isinstance(expected, (list, tuple)) else [expected] * len(got))]
@@ -133,7 +134,7 @@ def _number(value):
 def _agree(want, have, at_most, within):
     if want is None or have is None:
         return False
-    allowed = max(within, CLOSE) * max(abs(want), CLOSE)
+    allowed = max(within, CLOSE) * max(abs(want), 1)
     return have - want <= allowed and (at_most or want - have <= allowed)
 
 
@@ -141,7 +142,7 @@ def _in_words(want, have):
     texts = ["none" if one is None else f"{one:,}" if isinstance(one, int) else shorten(one) for one in (want, have)]
     if texts[0] == texts[1] and want != have:
         texts = [f"{one:.12g}" for one in (want, have)]
-    return texts
+    return [cut(text, LONGEST) for text in texts]
 
 
 def _place(value, low, high):

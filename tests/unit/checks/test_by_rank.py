@@ -42,6 +42,11 @@ def test_which_rows_a_rank_takes():
     assert [[row[0], row[2]] for row in cells(drawn)[1:]] == [["0", "✗ 2 samples: 0-1"], ["1", "✗ 2 samples: 1, 3"], ["none", "✗ 3 samples: 2, 4-5"]]
 
 
+def test_a_number_near_zero_is_right_to_the_tolerance_of_the_verdict():
+    assert [row[2][0] for row in cells(by_rank.numbers("weight", 0.0, [1e-7, 0.5], within=1e-5))[1:]] == ["✓", "✗"]
+    assert len(cells(by_rank.numbers("rows", 3, [10**299, 3]))[1][2]) <= by_rank.LONGEST + 2
+
+
 def test_there_is_no_picture_where_nothing_differs():
     assert by_rank.numbers("rows", [3, 3], [3, 3]) is None and by_rank.numbers("bytes", 10, [10, 8], at_most=True) is None
     assert by_rank.numbers("bytes", 100, [101, 99], within=0.02) is None and by_rank.numbers("rows", [1, 2], [1]) is None
@@ -107,6 +112,7 @@ def problems():
     from manyhands.checks.ddp import verdicts as ddp
     from manyhands.checks.elastic_training import row_verdicts, second_life
     from manyhands.checks.horovod import verdicts as horovod
+    from manyhands.checks.mirrored_strategy.verdicts import Epoch
     from manyhands.checks.multiworker import input_verdicts
     from manyhands.checks.parameter_servers import verdicts as servers
 
@@ -116,10 +122,11 @@ def problems():
     state = {"same objects": True, "same flags": True, "names": ["a.weight"], "parameters": 1, "frozen": [False], "saved": [], "same memory": [True]}
     ranks = {0: {**state, "before": [[1.0]], "after": [[1.0]]}, 3: {**state, "before": [[2.0]], "after": [[2.0]]}}
     landed = {rank: {"local": [[1.0, 2.0 + rank]], "got": [[1.0, 2.0]], "shapes": [[2]]} for rank in (0, 1)}
+    epoch = Epoch(np.ones((8, 1)), np.ones(8), np.zeros(1), 2, 4, 0.1, lambda *_: 0.0, lambda *_: 0.0)
     lives = [([(None, [0], [], np.zeros(3)), (None, [0], [], np.ones(3))], 1)]
     return {"01 cover": by_hand.cover_problem(rows), "01 even": by_hand.even_problem({**rows, "got": [[0, 1, 2], [3, 4, 5, 6]]}),
             "01 weights": by_hand.weights_problem(0, group[0], (), group),
-            "04 tree": collectives.tree_problem(traffic([4000] * 5, [4, 0, 0, 0, 0])), "04 ring": collectives.ring_problem(traffic([4000] * 5, [8, 8, 8, 9, 8]), 2),
+            "02 shards": epoch.shards_problem([6, 2]), "04 tree": collectives.tree_problem(traffic([4000] * 5, [4, 0, 0, 0, 0])), "04 ring": collectives.ring_problem(traffic([4000] * 5, [8, 8, 8, 9, 8]), 2),
             "04 bytes": collectives.bytes_problem(traffic([32_000, 0, 0, 0, 0], [8] * 5), 2), "04 halving": collectives.halving_problem(traffic([6000, 6000, 6000, 12_000], [4] * 4)),
             "06 state": ddp.state_problem(ranks, True), "06 land": ddp.land_problem(landed),
             "06 padding": ddp.padding_problem({"n": 5, "world_size": 2, "epochs": [[[0, 2, 4], [1, 3]]], "lengths": [3, 2]}),

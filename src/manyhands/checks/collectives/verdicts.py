@@ -133,7 +133,7 @@ def ring_problem(t, halves):
             return _problem(t, "not next", f"only to rank {following}", f"to {peers}", rank=t.members[me])
         if not low <= messages <= high:
             name = "too many rounds" if messages > high else "too few rounds"
-            drawn = by_rank.numbers("messages sent", high, t.messages, t.members)
+            drawn = by_rank.numbers("messages sent", high, t.messages, t.members, at_most=not low)
             return _problem(t, name, high, messages, rank=t.members[me], drawn=drawn, halves="2 (p - 1)" if halves == 2 else "p - 1")
     if t.rounds > _most_rounds(t, halves):
         return _problem(t, "serial", halves * (t.p - 1), t.rounds)
@@ -172,7 +172,7 @@ def bytes_problem(t, halves):
     total, one = sum(t.sent), max(t.sent)
     if low <= total <= high and one <= most:
         return None
-    drawn = by_rank.numbers("bytes sent", low // t.p, t.sent, t.members, within=most * t.p / low - 1)
+    drawn = by_rank.numbers("bytes sent", low // t.p, t.sent, t.members, within=most * t.p / max(low, 1) - 1)
     if total > high:
         name = "gathers" if abs(total - t.p * (t.p - 1) * t.size) <= t.p * t.itemsize * t.p else "more bytes"
     elif total < low:
