@@ -13,7 +13,7 @@
 # Cells that begin with `%%px` run on all four ranks, while the others run in this kernel. Fill in the cells that raise `NotImplementedError`, and then run the
 # check below each of them. If a mistake makes the ranks hang, wait for the report, repair the cell, and run it again. Leave `--setup` where it is, because the
 # checks break the cluster on purpose, and healing then restores your functions. Below each check, you see what it prints when the answer is right, so that you
-# know what to aim for. The process group uses `gloo` on every machine, as in the tutorial, because a call of `gloo` waits on the line where you wrote it.
+# know what to aim for. The process group uses `gloo` on every machine, as in the tutorial, because a call to `gloo` waits on the line where you wrote it.
 
 # %% tags=["setup"]
 from manyhands import Cluster, hint
@@ -36,8 +36,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 #
 # `torchrun` (like our cluster) gives each rank the number of its node in `GROUP_RANK`, but other launchers have no such variable. If consecutive ranks fill one
 # node after the other, however, two numbers are enough, namely `RANK` and `LOCAL_WORLD_SIZE`, which is the number of ranks on each node. Our cluster and
-# `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them over the nodes in turn, as a dealer
-# distributes cards. Write a function that computes a rank's place from only these two numbers, for the first kind of placement.
+# `torchrun` place the ranks in this way, whereas Slurm's *cyclic* distribution and `mpirun --map-by node` distribute them over the nodes in turn, as cards are
+# dealt. Write a function that computes a rank's place from only these two numbers, for the first kind of placement.
 #
 # *Difficulty ●○○, 4 minutes, 2 points*
 #
@@ -136,8 +136,8 @@ check.diagnose(cluster, diagnose)
 #
 # <details><summary>Hint</summary>
 #
-# There are two ways. In the first, some ranks begin with the send, and the others begin with the receive. Which ranks would begin with the send in a ring of
-# three? In the second, each rank begins to send and immediately goes on to receive, for which you can use `dist.isend`. For more help, run
+# There are two solutions. In the first, some ranks begin with the send, and the others begin with the receive. Which ranks would begin with the send in a ring
+# of three? In the second, each rank begins to send and immediately goes on to receive, for which you can use `dist.isend`. For more help, run
 # `hint("00-exchange")` in a separate cell.
 # </details>
 
@@ -190,7 +190,7 @@ print(saved)
 # <details><summary>Hint</summary>
 #
 # `cluster.push({"name": value})` gives a value to all ranks, and `cluster.px("...")` runs a cell on them. Since `dist.init_process_group` raises an error if
-# a group exists, ask `dist.is_initialized()` first. For more help, run `hint("00-recover")` in a separate cell.
+# a group already exists, ask `dist.is_initialized()` first. For more help, run `hint("00-recover")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="recover"

@@ -207,7 +207,7 @@ print(f"objective {said[0]:.4f} to {said[-1]:.4f}, one process {objectives[-1]:.
 #   reference here.)
 # * What a *larger* batch does to training, with the same number of steps or with fewer, is the topic of unit 17 and of P. Goyal et al. 2017,
 #   [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677). Section 3 of that paper describes two of the mistakes of this lab, namely those in the
-#   division and in weight decay.
+#   loss's divisor and in weight decay.
 
 # %%
 cluster.stop()

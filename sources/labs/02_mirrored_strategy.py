@@ -10,10 +10,10 @@
 # * write a loss that does not depend on the number of replicas;
 # * write a training loop that is correct even for the last, uneven batch.
 #
-# **Before:** the tutorial of this unit, or the same knowledge of `tf.distribute`. **Minutes:** 45 · **Ranks:** none, one kernel with four
+# **Before:** the tutorial of this unit, or equivalent knowledge of `tf.distribute`. **Minutes:** 45 · **Ranks:** none, one kernel with four
 # devices · **Points:** 12.
 #
-# Every cell runs in this kernel. You can do the exercises in any order, because no check depends on a different exercise. Below each check, you see the output
+# Every cell runs in this kernel. You can do the exercises in any order, because no check depends on another exercise. Below each check, you see the output
 # to aim for, and when you run the check, you see your own output.
 
 # %% tags=["setup"]
@@ -311,10 +311,10 @@ check.epoch(train_epoch)
 # ## What you can do now
 #
 # You have written what a strategy does (exercise 1) and what it does not do (exercise 2), and you have let `fit` do the work (exercise 3). You have also used a
-# strategy where it leaves the decisions to you, namely about the scale of the loss and about the uneven batch (exercises 4 and 5).
+# strategy where it leaves the decisions to you, namely those about the scale of the loss and the uneven batch (exercises 4 and 5).
 #
-# **Go on** with an experiment in the tutorial's training loop. Raise the global batch with the number of replicas, and compare the losses that three epochs
-# then reach with the old learning rate and with the scaled rate. After that, unit 07 trains on several machines.
+# **Go on** with an experiment in the tutorial's training loop. Raise the global batch with the number of replicas, and compare the losses after three epochs
+# with the old learning rate and with the scaled rate. After that, unit 07 trains on several machines.
 #
 # **References.** TensorFlow guide, [Custom training with
 # tf.distribute.Strategy](https://www.tensorflow.org/tutorials/distribute/custom_training) ·

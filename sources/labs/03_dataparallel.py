@@ -71,7 +71,8 @@ check.scatter(scatter)
 # ## 2. Gather
 #
 # Gather is the way back. All replicas have returned the same structure, and you combine their outputs into a single output, on one device. Tensors are joined
-# along their rows. However, a tensor without dimensions has no rows, so such numbers become a vector with one entry for each replica. None stays None.
+# along their rows. However, a tensor without dimensions has no rows, so such tensors are combined into a vector with one entry for each replica. None stays
+# None.
 #
 # Your function must refuse two things, namely dicts with different keys (`ValueError`), and anything that is not a tensor, a container or None
 # (`TypeError`). In the first case, something would be lost silently. In the second, the object (a Python number, for example) has no gradient.
@@ -200,8 +201,8 @@ check.apply(parallel_apply)
 # Put the four functions together. Positional and keyword arguments must give the same number of pieces. For example, with 5 rows on 4 devices, a keyword
 # argument that is not a tensor must not start a fourth replica.
 #
-# One criterion compares your function with `nn.DataParallel` itself, which needs two GPUs. On other machines, the criterion is BLOCKED, which means that it has
-# neither failed nor passed and is not counted.
+# One criterion needs two GPUs, because it compares your function with `nn.DataParallel` itself. On other machines, the criterion is BLOCKED, which means that
+# it has neither failed nor passed and is not counted.
 #
 # *Difficulty ●○○, 5 minutes, 4 points*
 #
@@ -229,7 +230,7 @@ check.forward(data_parallel)
 # %% [markdown]
 # ## 6. The loss inside
 #
-# Gathered scores fill device 0. Therefore, compute the loss where the scores are, and gather almost nothing. A replica returns **two numbers at most**, as
+# Gathered scores fill device 0. Therefore, compute the loss where the scores are, and gather almost nothing. A replica returns **at most two numbers**, as
 # tensors without dimensions. These numbers are gathered as in exercise 2. From them, `whole_loss` computes the mean loss over all rows, whatever the sizes of
 # the pieces are.
 #
@@ -295,7 +296,7 @@ print(f"same weights as one process, to 1e-12: {far < 1e-12}")
 #
 # * Read `torch/nn/parallel/` in your own installation. The files `scatter_gather.py`, `replicate.py` and `parallel_apply.py` are short, and you now know
 #   what each line is for.
-# * Leave `reduction="sum"` out of your `loss_part`, run the cells after it again, and look at the last line.
+# * Leave `reduction="sum"` out of your `loss_part`, run the cells after it again, and look at the last line that they print.
 # * Unit 06 needs no threads, no copies in every step and no gathering on device 0, because it uses one process for each device.
 #
 # **References.** S. Li et al. 2020, *PyTorch Distributed: Experiences on Accelerating Data Parallel Training*, [arXiv

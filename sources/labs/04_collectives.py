@@ -5,7 +5,7 @@
 #
 # * broadcast along a tree from any root, in log2 p rounds.
 # * sum along a ring so that each rank ends with its part of the sum, and put the parts together again.
-# * do both for 5 and for 3 ranks, for sizes that the number of ranks does not divide, for any dtype, inside a group, and without a deadlock.
+# * broadcast and sum for 5 and for 3 ranks, for sizes that the number of ranks does not divide, for any dtype, inside a group, and without a deadlock.
 # * show with the ledger that each rank sends 2 (p - 1)/p times the tensor's bytes and no more.
 # * predict what the star, the tree and the ring cost in worlds that you cannot start here.
 # * find two bugs in an all-reduce that runs without an error, one from its values and the other from the ledger.
@@ -369,7 +369,8 @@ print(f"loss {loss:.3f}; weights as one process's, to 1e-9: {same}")
 # %% [markdown]
 # ## Where to go on
 #
-# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same with gloo or NCCL, so use them in your programs.
+# * `dist.broadcast`, `dist.reduce_scatter`, `dist.all_gather` and `dist.all_reduce` do the same as your functions, with gloo or NCCL, so use them in your
+#   programs.
 # * Unit 05 measures what a message and a byte cost, and finds the size at which a tree and a ring take equally long. Unit 06 hides the all-reduce behind the
 #   backward pass. Unit 16 uses each half of the ring separately.
 # * P. Patarasuk, X. Yuan 2009, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and Distributed Computing 69(2).

@@ -245,8 +245,9 @@ check.ranks(most_ranks)
 # ## 6. Buckets
 #
 # Gradients become ready one after another while the backward pass continues, and they are put into a bucket in this order. A bucket is full as soon as it holds
-# `bucket_bytes` **or more**. The network carries only one bucket at a time, so a bucket is sent as soon as it is full and the network is free. (The last bucket
-# is sent even if it is not full.) `all_reduce_s(n_bytes)` returns how long the network needs for a bucket of `n_bytes`.
+# `bucket_bytes` **or more**. The network carries only one bucket at a time, so a bucket is sent as soon as it is full and the network is free. (Once there
+# are no more gradients, the last bucket is sent even if it is not full.) `all_reduce_s(n_bytes)` returns how long the network needs for a bucket of
+# `n_bytes`.
 #
 # First compute when the last gradient has been summed. Then choose the best bucket size. The check accepts a time that is at most 8 % longer than the shortest.
 # You do not need a formula, because you can try several sizes.
@@ -289,11 +290,11 @@ check.fusion(finish_s, best_bucket_bytes)
 # %% [markdown]
 # ## All together
 #
-# Now you measure your own machine, fit the times, and make predictions, all with your own tools. This part is not graded, and its results differ each time
-# because the times are real. Your `fit` looks for a change of protocols here as well, so its latency and bandwidth describe only the larger sizes, even if your
-# machine uses the same protocol for all sizes. The last three lines of the output are predictions of the alpha-beta model with the latency and the bandwidth
-# that you have fitted. For each size, *a ring up to ...* gives the largest number of ranks, up to 4096, on which a ring takes no longer than a tree. A
-# broadcast along a chain of 64 ranks in the best number of pieces is compared with the same broadcast in one piece.
+# Now you measure your own machine, fit the times, and make predictions, all with your own tools. This part is not graded, and its results differ from run to
+# run because the times are real. Your `fit` looks for a change of protocols here as well, so its latency and bandwidth describe only the larger sizes, even if
+# your machine uses the same protocol for all sizes. The last three lines of the output are predictions of the alpha-beta model with the latency and the
+# bandwidth that you have fitted. For each size, *a ring up to ...* gives the largest number of ranks, up to 4096, on which a ring takes no longer than a tree.
+# A broadcast along a chain of 64 ranks in the best number of pieces is compared with the same broadcast in one piece.
 
 # %% tags=["measured"]
 # %%px

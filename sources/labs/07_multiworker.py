@@ -194,7 +194,7 @@ check.seen(who_sees)
 # `strategy.distribute_datasets_from_function(f)` calls `f(context)` once on each worker, and in `f` you shard, shuffle and batch the data yourself. The
 # `context` provides
 #
-# * `num_input_pipelines` and `input_pipeline_id`, which tell how many workers there are, and which of them is calling `f`.
+# * `num_input_pipelines` and `input_pipeline_id`, which tell you how many workers there are, and which of them is calling `f`.
 # * `num_replicas_in_sync` and `get_per_replica_batch_size(global_batch)`. A worker with four GPUs has four replicas, and its pipeline supplies one batch after
 #   another to them.
 #
@@ -233,7 +233,7 @@ check.dataset(cluster, "make_dataset")
 # All workers call `save`. A checkpoint may hold variables of which each worker has only a part, such as a metric or the mean of a batch norm. Therefore,
 # writing a checkpoint is a collective call. However, one file is enough, and two processes must not write the same file.
 #
-# After the call, the chief's checkpoint must be at `path`, and nothing else may be left, neither there nor elsewhere. If the folder of `path` does not exist
+# After the call, the chief's checkpoint must be at `path`, and nothing else may be left, either there or elsewhere. If the folder of `path` does not exist
 # yet, TensorFlow creates it.
 #
 # *Difficulty ●●○, 7 minutes, 2 points*

@@ -239,8 +239,7 @@ check.asynchronous(cluster, "asynchronous")
 # %% [markdown]
 # ## 5. How many servers?
 #
-# Additional servers reduce the bytes on each server's link, until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the
-# model of the tutorial.
+# Additional servers save time until a worker's own link becomes the bottleneck. The module `manyhands.simulate` contains the model of the tutorial.
 #
 # The function `parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1)` returns the time in seconds of one exchange, in which every worker
 # pushes `n_bytes` of gradients and then pulls as many bytes of variables. A time that is equal to the limit is allowed.
@@ -358,8 +357,9 @@ def gradient(w, x, y):
     return tf.linalg.matvec(x, tf.linalg.matvec(x, w) - y, transpose_a=True)
 
 # %% [markdown]
-# Write **synchronous** gradient descent for least squares, with one weight for each column of x. In each step, one scheduled call of `gradient` processes the
-# rows of one worker. When all calls have returned, the gradients are *added up*, and the variable, which is stored on the server, is changed once:
+# Write **synchronous** gradient descent for least squares, with one weight for each column of x. In each step, each worker's rows are processed by one
+# scheduled call of `gradient`. When all calls have returned, the gradients are *added up*, and the variable, which is stored on the server, is changed
+# once:
 # $w \leftarrow w - \text{rate} \cdot \sum_k g_k$.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
@@ -391,7 +391,7 @@ check.strategy(train_on_servers, resolver)
 # %% [markdown]
 # ## Where to go on
 #
-# * Unit 09 treats asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
+# * Unit 09 covers asynchronous training. It asks which learning rate is still stable at which staleness, and what you can do about slow workers.
 # * TensorFlow's `ParameterServerStrategy` assigns variables to servers one after another, whatever their size. Which of the checks in exercise 1 would this
 #   assignment pass?
 # * M. Li et al. 2014, [Scaling distributed machine learning with the parameter

@@ -116,8 +116,8 @@ check.replay(replay)
 #
 # <details><summary>Hint</summary>
 #
-# Try $w_t = z^t$. At the edge of stability, $|z| = 1$. In which direction does the weight grow first if one direction has a large curvature and a different one
-# has a long delay? For more help, run `hint("09-rate")` in a separate cell.
+# Try $w_t = z^t$. At the edge of stability, $|z| = 1$. In which direction does the weight grow first if one direction has a large curvature and another has a
+# long delay? For more help, run `hint("09-rate")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="rate"
@@ -254,7 +254,7 @@ check.backups(step_s, best_b, cheapest_b)
 # ## All together
 #
 # Your barrier now runs on rank 0, with three real workers that do not wait for each other. One of the workers is four times as slow as the others. This part is
-# not graded. Times and versions differ from run to run, so the cells print only what must always hold. The loss is $w^2 / 2$, the rate is 1, and all numbers
+# not graded. Times and versions differ from run to run, so the cells print only what must always hold. The loss is $w^2 / 2$, the rate is 1, and all weights
 # are integers.
 
 # %%

@@ -201,7 +201,7 @@ check.cut(cut)
 # * The loss is `mse_loss` over **all rows of the batch**. Micro-batches may have different numbers of rows, but the rows of all targets have the same width.
 # * A forward pass receives from rank r - 1, computes, and sends to rank r + 1, and a backward pass does so in the opposite direction. The first stage has
 #   `inputs`, and the last one has `targets`.
-# * `dist.send` returns only when the other side has received, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
+# * `dist.send` returns only when the other side receives, so with 1F1B two neighbours would wait for each other. `dist.isend` does not wait. Keep the work
 #   handle that it returns, and wait for it once before the step ends, either at the end of the step or, for an activation, when its gradient has arrived (over
 #   gloo, a second `wait()` never returns). (The ranks use gloo and CPU tensors, even on a machine with GPUs, because with NCCL two neighbours that send to each
 #   other can hang even with `isend`; see *On GPUs* in the tutorial.)

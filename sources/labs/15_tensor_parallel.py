@@ -1,20 +1,20 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
 # # 15 Lab: layers cut over ranks
 #
-# In this lab, you cut the layers of a Transformer over the ranks of a group, as Megatron-LM does. After that, you write the rules by which any product of
-# tensors can be cut along a mesh of ranks. At the end, you can
+# In this lab, you split the layers of a Transformer among the ranks of a group, as Megatron-LM does. After that, you write the rules by which any product of
+# tensors can be split over a mesh of ranks. At the end, you can
 #
-# * write the two functions that are called where a tensor enters and leaves a cut layer, forward and backward.
-# * cut a linear layer by columns or by rows, two such layers with one all-reduce in each direction, and attention by heads.
+# * write the forward and backward passes of the two functions that are called where a tensor enters and leaves a cut layer.
+# * cut a linear layer by columns or by rows, use only one all-reduce in each direction for two such layers, and cut attention by heads.
 # * determine the axes over which forward and backward must sum, for any product of tensors with named dimensions and any layout on a mesh.
 # * predict which all-reduces a layout causes, and choose the layout that sends the fewest bytes within a memory limit.
 # * find what is wrong in a loss over a vocabulary that is split over the ranks.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 85 · **Ranks:** 4 · **Points:** 28.
 #
-# In exercises 1 to 4 and 8 your functions run on the ranks, so their cells begin with `%%px`. The functions of exercises 5 to 7 run in this kernel. A mistake
-# may make the ranks wait for each other. After a few seconds, the cluster notices this, reports which rank is waiting for which, and heals. Below each check
-# you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
+# In exercises 1 to 4 and 8, your functions run on the ranks, so their cells begin with `%%px`. The functions of exercises 5 to 7 run in this kernel. A mistake
+# may make the ranks wait for each other. After a few seconds, the cluster notices the hang, reports which rank is waiting for which, and heals. Below each
+# check, you see what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
 import itertools
@@ -43,12 +43,12 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 #
 # * A weight has the shape `[in, out]`, and a layer computes `y = x @ w + b`, so the columns of `w` belong to the outputs. (`nn.Linear` keeps the same matrix
 #   transposed.)
-# * All ranks of a group compute **the same loss from the same output**, and `loss.backward()` runs on all of them. The loss therefore counts once, and not once
-#   for each rank.
-# * An answer is right if its numbers and gradients are what a single process computes with the whole layer, in float64, and if no more is sent than necessary.
-#   The check counts calls and bytes with a ledger. A group of one rank sends nothing, whatever is called.
-# * The checks use groups of 4, 3 and 2 ranks and of one rank. `group=None` is the world, and in the group of ranks 1 and 3 the first one is rank 1.
-# * You can use your own functions from one exercise in the next.
+# * All ranks of a group compute **the same loss from the same output**, and `loss.backward()` runs on all of them. The loss must nevertheless count only once,
+#   not once for each rank.
+# * An answer is right if its numbers and gradients are those that a single process computes in float64 with the whole layer, and if no more is sent than
+#   necessary. The check counts calls and bytes with a ledger. A group of one rank sends nothing, whatever is called.
+# * The checks use groups of 4, 3, 2 and 1 ranks. `group=None` means the world. In the group of ranks 1 and 3, rank 1 has the number 0.
+# * You can use the functions that you write in one exercise in later exercises.
 #
 # ## 1. f and g
 #
@@ -57,16 +57,16 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 # | `copy_to`, Megatron's *f*: x, which is the same on all ranks, enters the cut part | x as it is | the sum of all ranks' gradients |
 # | `reduce_from`, Megatron's *g*: each rank has a part of a sum, which leaves the cut part | the sum of all ranks' x | the gradient as it is |
 #
-# Each sum is **one** `dist.all_reduce`. It adds up numbers in the order in which they lie in memory, so a tensor must be contiguous on every rank
+# Each sum is **one** `dist.all_reduce`. This function adds up numbers in the order in which they lie in memory, so a tensor must be contiguous on every rank
 # (`contiguous`). If it is not contiguous, gloo silently returns a wrong sum and NCCL raises an error. A transposed gradient, for example, is not contiguous,
-# and `clone()` keeps its order. In addition, `all_reduce` writes into the tensor that it is given. However, x and the gradient that `backward` receives belong
-# to other code that still needs them, so their numbers must not change.
+# and `clone()` keeps its order in memory. In addition, `all_reduce` writes into the tensor that it is given. However, x and the gradient that `backward`
+# receives belong to other code that still needs them, so their numbers must not change.
 #
 # *Difficulty ●●○, 9 minutes, 3 points*
 #
 # <details><summary>Hint</summary>
 #
-# Which of the four boxes of the table needs a message? What does `backward` return for an argument that is not a tensor? For more help, run
+# Which of the four boxes of the table need a message? What does `backward` return for an argument that is not a tensor? For more help, run
 # `hint("15-f-and-g")` in a separate cell.
 # </details>
 
@@ -148,7 +148,7 @@ check.column(cluster, "column")
 # %% [markdown]
 # ## 3. A layer cut by rows, and two layers
 #
-# Each rank has some rows of the weight and the matching columns of x, which is exactly what `column` returns. Every rank has the whole bias and trains it. All
+# Each rank has some rows of the weight and the matching columns of x, which are exactly what `column` returns. Every rank has the whole bias and trains it. All
 # ranks return the whole output.
 #
 # *Difficulty ●○○, 5 minutes, 3 points*
@@ -174,8 +174,8 @@ def row(x, w, b, group=None):
 check.row(cluster, "row")
 
 # %% [markdown]
-# Now write two layers, the first one cut by columns and the second one by rows, with `torch.tanh` after **each** of them. They need one all-reduce forward and
-# one backward, because nothing is sent between the layers.
+# Now write two layers, the first one cut by columns and the second one by rows, with `torch.tanh` after **each** of them. They need only one all-reduce in
+# forward and one in backward, because nothing is sent between the layers.
 #
 # *Difficulty ●○○, 4 minutes, 3 points*
 #
@@ -203,16 +203,17 @@ check.mlp(cluster, "mlp")
 # %% [markdown]
 # ## 4. Attention cut by heads
 #
-# `qkv` is the weight of queries, keys and values in one matrix, `[width, 3 * heads * head_size]`. It contains first the columns of q, then the columns of k,
-# and then the columns of v. In each of the three, the columns of head 0 come first, then those of head 1, and so on. `out` is `[heads * head_size, width]`,
-# with its rows in the order of the heads. There are no biases.
+# `qkv` is a single matrix, `[width, 3 * heads * head_size]`, with the weights of queries, keys and values. It contains first the columns of q, then the columns
+# of k, and then the columns of v. In each of these three parts, the columns of head 0 come first, followed by the columns of head 1, and so on. `out` is
+# `[heads * head_size, width]`, with its rows in the order of the heads. There are no biases.
 #
-# `cut_heads` cuts both for one rank out of `size` and sends nothing. Rank r gets `heads / size` neighbouring heads, beginning with head `r * heads / size`. It
-# returns a matrix `[width, 3 * its heads * head_size]` in the same order as the whole one (q, k, v), and the rows of `out` that belong to its heads. Both must
-# be copies, because a view would keep the whole weight alive. If the number of heads cannot be divided by the number of ranks, raise a `ValueError`.
+# `cut_heads` cuts `qkv` and `out` for one of `size` ranks and sends nothing. Rank r gets `heads / size` consecutive heads, beginning with head
+# `r * heads / size`. The function returns a matrix `[width, 3 * its heads * head_size]` in the same order as the whole one (q, k, v), and the rows of `out`
+# that belong to its heads. Both results must be copies, because a view would keep the whole weight alive. If the number of heads is not divisible by the number
+# of ranks, raise a `ValueError`.
 #
-# `attention` gets these pieces and computes `softmax(q @ k.mT / sqrt(head_size)) @ v` for each head with a causal mask, so that position i sees the positions 0
-# to i. All ranks return the whole output. Use one all-reduce forward and **one** backward.
+# `attention` receives the pieces that `cut_heads` returns, and computes `softmax(q @ k.mT / sqrt(head_size)) @ v` for each head with a causal mask, so that
+# position i sees positions 0 to i. All ranks return the whole output. Use one all-reduce in forward and **one** in backward.
 #
 # *Difficulty ●●●, 20 minutes, 5 points*
 #
@@ -271,10 +272,10 @@ check.attention(cluster, "cut_heads", "attention")
 # * in backward, for the gradient of `a`, for which `copy_to` is called on `a` before the product;
 # * in backward, for the gradient of `b`.
 #
-# Two dimensions of one product cannot be cut along the same axis, because a rank would only ever meet the blocks of a diagonal. This is also true if one of
-# them is in `a` and the other in `b`. A layout may also name dimensions that this product does not have; these can be ignored here. The check runs products on
-# the ranks, on a mesh of 2 by 2, with the sums that you return. The check's dimensions and axes have different names from the ones above, and its tensors may
-# have three or more dimensions.
+# Two dimensions of one product cannot be cut along the same axis, because together, the ranks would compute only the blocks on the diagonal. This is also true
+# if one of the two dimensions is in `a` and the other in `b`. A layout may also name dimensions that this product does not have; these can be ignored here. The
+# check computes products on a 2 by 2 mesh of ranks, with the sums that you return. The check's dimensions and axes have different names from the ones above,
+# and its tensors may have three or more dimensions.
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -307,24 +308,25 @@ check.reductions(cluster, reductions)
 # %% [markdown]
 # ## 6. What a layout sends
 #
-# A program is a list of products, one layer after the other. The first `a` is data and needs no gradient. Every other `a` is the output of the product before
-# it, after a function that treats each number separately, and every `b` is a weight. We count a step, which means forward and backward with all gradients
-# except the gradient of the data. The loss is not part of it.
+# A program is a list of products, one for each layer. The first `a` is data and needs no gradient. Every other `a` is the output of the previous product, to
+# which a function that treats each number separately has been applied. Every `b` is a weight. A step consists of forward and backward with all gradients except
+# the gradient of the data. The loss is not part of it.
 #
 # ```python
 # program = [(("batch", "in"), ("in", "hidden"), ("batch", "hidden")),
 #            (("batch", "hidden"), ("hidden", "out"), ("batch", "out"))]
 # ```
 #
-# Predict the all-reduces. For each of them, return its axis and how many numbers a rank contributes. Every product sums once over each axis that `reductions`
-# gives, except that an axis with one rank needs no sum. All sizes can be divided evenly. The check runs programs of two or three layers, whose dimensions have
-# different names and whose tensors may have three dimensions, and compares your answer with what the ledger sees.
+# Predict the all-reduces. For each all-reduce, return its axis and how many numbers a rank contributes to it. Every product sums once over each axis that
+# `reductions` returns, except that an axis with only one rank needs no sum. All sizes can be divided evenly. The check runs programs of two or three layers,
+# whose dimensions have different names and whose tensors may have three dimensions, and compares your answer with what the ledger sees.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# What is summed forward has the shape of the output's piece. What shape does a sum in backward have? For more help, run `hint("15-price")` in a separate cell.
+# What is summed in forward has the shape of the output's piece. What shape does a sum in backward have? For more help, run `hint("15-price")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="price"
@@ -354,16 +356,16 @@ check.price(cluster, price)
 # %% [markdown]
 # ## 7. Choose a layout
 #
-# A program of two layers does not fit into the memory of a rank if nothing is cut. Choose the layout that fits and in which a rank sends the fewest bytes in a
-# step. If several layouts send the same number, you may return any of them. All numbers are float32, which takes 4 bytes. For each job at least one layout
-# fits, and the names and the number of dimensions differ from job to job.
+# A program of two layers does not fit into the memory of a rank if nothing is cut. Of the layouts that fit, choose the one in which a rank sends the fewest
+# bytes in a step. If several layouts send the same number, you may return any of them. All numbers are float32 and take 4 bytes each. The check gives you
+# several jobs. For each of them, at least one layout fits, and the names and the number of dimensions differ from job to job.
 #
-# * A rank **holds** its pieces of each weight four times (the weight, its gradient, Adam's two numbers), its piece of the data once, and its piece of the
-#   output of each product once. Together they may take at most `memory_bytes`, so a layout that needs exactly this much fits.
-# * An all-reduce of n numbers over p ranks makes each of them **send** 2 (p - 1) / p times n numbers, as a ring does.
-# * A layout is **possible** if `reductions` accepts all products, and if each size that is cut can be divided by the number of ranks along its axis.
+# * A rank **holds** its piece of each weight four times (the weight, its gradient and Adam's two numbers), its piece of the data once, and its piece of the
+#   output of each product once. Together, these pieces may take at most `memory_bytes`, so a layout that needs exactly this much fits.
+# * In an all-reduce of n numbers over p ranks, each rank must **send** 2 (p - 1) / p times n numbers, as in a ring.
+# * A layout is **possible** if `reductions` accepts all products, and if each size that is cut is divisible by the number of ranks along its axis.
 #
-# (The time for computation is not counted here. Along an axis on which nothing is cut, all ranks do the same work.)
+# (The time for computation is not counted here. Along an axis along which nothing is cut, all ranks do the same work.)
 #
 # *Difficulty ●●○, 12 minutes, 2 points*
 #
@@ -405,11 +407,12 @@ check.choose(choose)
 # %% [markdown]
 # ## 8. Find the bug
 #
-# The head of a language model gives a score for each word of the vocabulary, so these scores are often its largest tensor. If the head is cut by columns, each
-# rank has the scores of only some words. The cross-entropy of a position is the logarithm of the sum of `exp(score)` over *all* words, minus the score of the
-# word that follows. Usually, the largest score is subtracted from all of them first, because `exp` would overflow otherwise.
+# At each position, the head of a language model computes a score for each word of the vocabulary, so these scores are often the model's largest tensor. If the
+# head is cut by columns, each rank has the scores of only some words. The cross-entropy of a position is the logarithm of the sum of `exp(score)` over *all*
+# words, minus the score of the word that follows. Usually, the largest score is subtracted from all scores first, because `exp` would overflow otherwise.
 #
-# The function below computes this with two small sums, and it never gathers the scores. It runs without an error, and all ranks return the same numbers.
+# The function below computes the cross-entropy with two small sums and never gathers the scores. It runs without an error, and all ranks return the same
+# numbers.
 
 # %%
 # %%px --setup
@@ -423,8 +426,8 @@ def faulty_loss(h, head, targets, group=None):
     return total.log() - reduce_from(own, group)
 
 # %% [markdown]
-# The next cell compares it with a single process that has the whole head. It does so first with small scores and then with very large ones, and it prints the
-# largest difference. It needs `copy_to` and `reduce_from` of exercise 1.
+# The next two cells compare `faulty_loss` with what a single process computes with the whole head, first for small scores and then for very large ones. They
+# print the largest differences, and they need your functions of exercise 1.
 
 # %%
 # %%px --setup
@@ -450,9 +453,9 @@ for times in (1, 300):
     print(f"scores x {times:>3}: {off_by(faulty_loss, times)}")
 
 # %% [markdown]
-# Write a function that computes this loss correctly, and then run the cell above with `vocabulary_loss`. In forward, a rank may contribute at most three
-# numbers for each position to all-reduces. In backward, it must contribute exactly one tensor as large as `h`. The check compares bytes. You may pack several
-# sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks and fails.
+# Write a function `vocabulary_loss` that computes the cross-entropy correctly, and then run the cell above with it. In forward, a rank may contribute at most
+# three numbers for each position to all-reduces. In backward, it must contribute exactly one tensor as large as `h`. The check compares bytes. You may pack
+# several sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks, so the check rejects it.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -489,9 +492,9 @@ check.vocabulary(cluster, "vocabulary_loss")
 # %% [markdown]
 # ## All together
 #
-# Your pieces now read handwritten digits, on four ranks. The 8 rows of an image are the 8 positions of an attention layer, and the two layers after it
-# recognise the digit. This part is not graded, and it works if your functions do. Each rank trains the cut network together with the others. For comparison, it
-# also trains the whole network alone, in a group of one rank.
+# On four ranks, your functions now learn to read handwritten digits. The 8 rows of an image are the 8 positions of an attention layer, and the two layers after
+# it recognise the digit. This part is not graded, and it works if your functions do. The four ranks train the cut network together. For comparison, rank 0 also
+# trains the whole network alone, in a group of one rank.
 
 # %%
 # %%px
@@ -543,14 +546,15 @@ if dist.get_rank() == 0:
 # %% [markdown]
 # ## Where to go on
 #
-# * `manyhands.mesh` contains full versions of these pieces: `copy_to`, `reduce_from`, and `einsum` on a `Mesh`, which calls them by the rules of exercise 5.
+# * `manyhands.mesh` contains full versions of `copy_to` and `reduce_from`, and an `einsum` on a `Mesh`, which calls the two by the rules of exercise 5.
 #   `torch.distributed.tensor.parallel` does the same for existing modules.
 # * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same values everywhere. If
 #   you cut the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward
-#   is an all-gather. The bytes of a ring stay the same, while the activations in between shrink. However, parameters outside the cut parts, such as
-#   LayerNorm's, then see only some positions on each rank, so their gradients need a sum.
-# * In exercise 7, add seconds. A rank computes a fixed number of multiplications a second, in its piece of each product and of the two products that each
-#   product needs in backward, and it sends a fixed number of bytes a second. Which layouts are best now?
+#   is an all-gather. A ring sends as many bytes as before, while the activations between the cut parts shrink. However, parameters outside the cut parts, such
+#   as LayerNorm's, then see only some positions on each rank, so their gradients need a sum.
+# * Extend exercise 7 so that it minimises the time of a step. Assume that a rank performs a fixed number of multiplications per second, both in its piece of
+#   each product and in its pieces of the two products that each product needs in backward, and that it sends a fixed number of bytes per second. Which layouts
+#   are best now?
 # * M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053); N. Shazeer et al. 2018, *Mesh-TensorFlow*,
 #   [arXiv 1811.02084](https://arxiv.org/abs/1811.02084); V. Korthikanti et al. 2022, *Reducing Activation Recomputation in Large Transformer Models*
 #   (sequence parallel), [arXiv 2205.05198](https://arxiv.org/abs/2205.05198).

@@ -4,18 +4,18 @@
 # You write the three stages of ZeRO on vectors that are split into shards, and you find the mistakes in similar code that runs but is wrong. At the end, you
 # can
 #
-# * predict the bytes on a rank at each stage, and the depth of the largest model that fits.
+# * predict how many bytes a rank holds at each stage, and how many layers the largest model that fits has.
 # * split tensors of any size into shards, and put them together again.
 # * take a step of Adam with a part of the states on each rank, and obtain the weights that a single process computes.
 # * gather weights, use them and free them, in the forward and in the backward pass.
 # * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone.
-# * find what is wrong in a training loop around `fully_shard`, by comparing it with a single process.
+# * find what is wrong in a training loop around `fully_shard`, by comparing its weights with those of a single process.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 75 · **Ranks:** 4 · **Points:** 28.
 #
 # Exercise 1 runs in this kernel, whereas all others run on the ranks, in cells that begin with `%%px`. A mistake may make the ranks wait for each other. In
-# this case, the cluster notices it after a few seconds, reports which rank is waiting for which, and heals. Below each check you see what it prints when the
-# answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
+# this case, the cluster notices the hang after a few seconds, reports which rank is waiting for which, and heals. Below each check, you see what it prints when
+# the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 #
 # On the ranks, every function takes a `group` argument, and `None` means the world. Inside a group, `dist.get_rank(group)` returns the number of this rank, and
 # `dist.get_world_size(group)` the number of ranks. The checks use groups of 4, 3, 2 and 1 ranks. All ranks of the group call the function.
@@ -45,15 +45,15 @@ device = torch.device(os.environ["MANYHANDS_DEVICE"] if nccl else "cpu")
 # %% [markdown]
 # ## 1. What lies on a rank
 #
-# Each layer is stored as a separate flat vector, which is padded to a multiple of the number of ranks and split into equal shards. Count the bytes on the
-# fullest rank, as the sum of two parts:
+# Each layer is stored as a separate flat vector, which is padded to a multiple of the number of ranks and split into equal shards. Count the bytes on the rank
+# that holds the most, as the sum of two parts:
 #
-# * Some bytes are **kept** permanently. A whole vector has the layer's parameters without padding, whereas a shard includes its padding. The optimiser states
-#   are sharded from stage 1 on, the gradients from stage 2 on, and the weights in stage 3.
-# * In addition, the layer **at work** must be whole for a moment. In stage 2 this is the gradient of one layer, and in stage 3 it is the weights and the
-#   gradient of one layer. These are padded, since the collectives need them in this form. Count the largest layer.
+# * Some bytes are **kept** permanently. A vector that is kept whole has the layer's parameters without padding, whereas a shard includes its padding. The
+#   optimiser states are sharded from stage 1 on, the gradients from stage 2 on, and the weights in stage 3.
+# * In addition, vectors of the layer **at work** must be whole for a moment, namely its gradient in stage 2, and both its weights and its gradient in stage 3.
+#   These vectors are padded, since the collectives need them in this form. Count the largest layer.
 #
-# `weight`, `gradient` and `states` are the bytes for each parameter. Activations are not counted. The same rule applies to a single rank.
+# `weight`, `gradient` and `states` are numbers of bytes per parameter. Activations are not counted. The same rule applies to a single rank.
 #
 # Then compute how many equal layers of `size` parameters fit into a device. The answer is 0 if not even one of them fits.
 #
@@ -95,26 +95,26 @@ check.memory(memory, most_layers)
 # %% [markdown]
 # ## 2. Cut, put together, and cut a mean
 #
-# Write three tools that the other exercises use. The sizes need not be divisible by the number of ranks, because the flat vector is padded with zeros up to the
-# next multiple of that number. All shards are equally long, so with 2 numbers on 4 ranks, two ranks hold only padding.
+# Write three functions that the other exercises use. The sizes need not be divisible by the number of ranks, because the flat vector is padded with zeros up to
+# the next multiple of that number. All shards are equally long, so with 2 numbers on 4 ranks, two ranks hold only padding.
 #
 # * `shard` needs no communication. Its result must have separate memory, because a view of the whole vector would keep the whole vector alive.
 # * `unshard` sends each number once to each other rank, as **one all-gather** of the shards does.
-# * `reduce_shard` returns this rank's shard of the **mean** over the ranks' tensors, as **one reduce-scatter** does. The check counts bytes as in the
-#   textbook's rings, where an all-reduce sends twice as much. (gloo, which runs here, builds its reduce-scatter from a whole all-reduce, whereas NCCL on GPUs
-#   does not.) `reduce_shard` may write into `tensor`.
+# * `reduce_shard` returns this rank's shard of the **mean** over the ranks' tensors, as **one reduce-scatter** does. The check counts bytes by the ring model,
+#   in which an all-reduce sends twice as much. (gloo, which runs here, builds its reduce-scatter from a whole all-reduce, whereas NCCL on GPUs does not.)
+#   `reduce_shard` may write into `tensor`.
 #
-# All three keep the type of the numbers, which can be `float64`, `float32` or `bfloat16`.
+# All three functions keep the type of the numbers, which can be `float64`, `float32` or `bfloat16`.
 #
 # `dist.all_gather_single(whole, own, group=group)` and `dist.reduce_scatter_single(own, whole, op, group=group)` fill their first argument, and
-# `dist.ReduceOp.AVG` is a mean. In PyTorch before 2.13 the two are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
+# `dist.ReduceOp.AVG` computes the mean. In PyTorch before 2.13, the two functions are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# `pad(flat, (0, n))` appends n zeros to a vector. Which n makes `len(flat) + n` a multiple of the number of ranks, and is 0 if `len(flat)` is already one? For
-# more help, run `hint("16-shards")` in a separate cell.
+# `pad(flat, (0, n))` appends n zeros to a vector. Which n makes `len(flat) + n` a multiple of the number of ranks, and is 0 if `len(flat)` is already such a
+# multiple? For more help, run `hint("16-shards")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="shards"
@@ -150,7 +150,7 @@ def reduce_shard(tensor, group=None):
 check.shards(cluster, "shard", "unshard", "reduce_shard")
 
 # %% [markdown]
-# ## 3. Stage 1: Adam on the own shard
+# ## 3. Stage 1: Adam on each rank's shard
 #
 # All ranks have the same weights, and each rank has its own gradients in `p.grad`. In one step, a rank computes its shard of the mean gradient and applies Adam
 # to its shard of the weights. Then the new weights of all shards are written into all parameters, in place. The weights must equal those that a single process
@@ -158,7 +158,7 @@ check.shards(cluster, "shard", "unshard", "reduce_shard")
 #
 # * `state` is a dict that is empty at the first step, and every later step gets the same dict. Store in it whatever must survive the step, namely Adam's two
 #   numbers for each parameter **of the shard** and, if you like, a copy of the shard. Nothing else may stay in memory.
-#   `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic, since it can be stored in `state`, too.
+#   `torch.optim.Adam([own], lr=lr, eps=eps)` may do the arithmetic, since this optimiser can be stored in `state`, too.
 # * You can split each parameter separately, or all of them as one long vector.
 # * Send the gradients once, by reduce-scatter or all-reduce, and the new weights once. You may do what you like with `p.grad`.
 #
@@ -194,9 +194,9 @@ check.zero1(cluster, "zero1_step")
 # %% [markdown]
 # ## 4. Find the bug: stage 2
 #
-# In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean is split into shards, this
-# rank keeps its own shard, and the whole gradient is freed. The function below was written for this purpose. It runs without an error, but in a long training
-# run its memory grows, each step takes longer than the one before, and the optimiser moves hardly any parameter.
+# In stage 2, whole gradients must not pile up while `loss.backward()` runs. As soon as a parameter's gradient is ready, its mean over the ranks is split into
+# shards, each rank keeps its own shard, and the whole gradient is freed. The function below was written for this purpose. It runs without an error, but in a
+# long training run, memory grows, each step takes longer than the one before, and the optimiser updates hardly any parameter.
 
 # %%
 # %%px --setup
@@ -213,8 +213,8 @@ def faulty_backward(loss, parameters, group=None):
     return shards
 
 # %% [markdown]
-# The evidence comes from two calls of the function on the same network of six parameters. They use your `reduce_shard`. What should each of the three numbers
-# be?
+# The evidence comes from two calls of the function on the same network of six parameters. The function needs your `reduce_shard`. What should each of the three
+# printed numbers be?
 
 # %%
 # %%px --setup
@@ -239,22 +239,22 @@ def evidence_of_backward(backward):
 evidence_of_backward(faulty_backward)
 
 # %% [markdown]
-# Write the function as it should be, then run `evidence_of_backward(zero2_backward)`. The check has these requirements:
+# Write the function as it should be, and then run `evidence_of_backward(zero2_backward)`. The check has these requirements:
 #
 # * The shards are returned in the order of the parameters, padded as in exercise 2.
-# * Afterwards `p.grad` is `None` for each parameter, and the network is as it was before, because the function is called again with the next loss.
-# * While backward runs, at most two whole gradients may be in memory, so that one may still be on its way while the next one is computed. Afterwards, none may
-#   remain. A copy of a gradient is as large as the gradient, and a view of one keeps all of it alive.
-# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of the bytes of an all-reduce. Every parameter gets a gradient, in the same
-#   order on all ranks.
+# * Afterwards, `p.grad` is `None` for each parameter, and the network is as it was before, because the function is called again with the next loss.
+# * While backward runs, at most two whole gradients may be in memory, so that one may still be in transit while the next one is computed. Afterwards, none may
+#   remain. A copy of a gradient is as large as the gradient, and a view of a gradient keeps the whole gradient alive.
+# * Each gradient is sent once, with the bytes of one reduce-scatter, which are half of the bytes of an all-reduce. Every parameter gets a gradient, and the
+#   order in which the gradients become ready is the same on all ranks.
 #
-# `p.register_post_accumulate_grad_hook(f)` calls `f(p)` as soon as `p.grad` is ready, and it returns a handle.
+# `p.register_post_accumulate_grad_hook(f)` makes autograd call `f(p)` as soon as `p.grad` is ready. The method returns a handle.
 #
 # *Difficulty ●●○, 8 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# Compare each number with the number of parameters, in both the first call and the second. For more help, run `hint("16-zero2")` in a separate cell.
+# Compare each number with the number of parameters, for both the first call and the second. For more help, run `hint("16-zero2")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="zero2"
@@ -283,9 +283,9 @@ check.zero2(cluster, "zero2_backward")
 # %% [markdown]
 # ## 5. Find the bug: stage 3
 #
-# In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds its
-# shard and not the weight. This layer was written for this purpose, and its outputs are right. However, after the forward pass of a network of many such
-# layers, a rank holds every weight whole, and the network does not learn what a single process learns.
+# In stage 3, the weight of a layer `y = x @ weight.T` exists only while the layer computes. Between forward and backward, and after backward, a rank holds only
+# its shard. The layer below was written for this purpose, and its outputs are right. However, after the forward pass of a network of many such layers, a rank
+# holds all weights in full, and the network does not learn what a single process learns.
 
 # %%
 # %%px --setup
@@ -307,7 +307,8 @@ class FaultyLinear(torch.autograd.Function):
         return to_x, reduce_shard(to_weight, ctx.group), None, None
 
 # %% [markdown]
-# The evidence compares it with a whole layer of 6 x 8 weights, where each rank has 2 rows and a different loss. It needs the tools of exercise 2.
+# The evidence compares the faulty layer with a whole layer of 6 x 8 weights. Each rank has 2 rows and a different loss. The evidence needs your functions of
+# exercise 2.
 
 # %%
 # %%px --setup
@@ -331,7 +332,7 @@ def evidence_of_layer(layer):
 evidence_of_layer(FaultyLinear)
 
 # %% [markdown]
-# Write the layer as it should be, then run `evidence_of_layer(GatheredLinear)`.
+# Write the layer as it should be, and then run `evidence_of_layer(GatheredLinear)`.
 #
 # * Between forward and backward, a rank holds no whole weight. The check counts everything that is in memory at that time, no matter what keeps it alive.
 # * The gradient of the shard is this rank's part of the **mean** over the ranks, as if `weight.grad` had been averaged and split. The gradient of `x` is what a
@@ -374,8 +375,8 @@ check.gather(cluster, "GatheredLinear")
 # ## 6. Master weights
 #
 # The parameters are `bfloat16`, which has 8 bits of precision. If a step is smaller than half the distance to the next number, it changes nothing, even if it
-# is repeated a thousand times. For this reason, each rank keeps its shard of the weights in `float32`, which is the master, and takes the step there. The
-# parameters receive the rounded result.
+# is repeated a thousand times. For this reason, each rank keeps a `float32` copy of its shard of the weights, the *master*, and takes the step on this copy.
+# The parameters receive the rounded result.
 #
 # Take one step of plain SGD, `master -= lr * mean gradient`.
 #
@@ -426,8 +427,8 @@ check.masters(cluster, "mixed_step")
 #
 # <details><summary>Hint</summary>
 #
-# Norms cannot be added, so which quantity can? If each shard has k numbers and the vector has n, how many numbers on rank r are not padding? For more help, run
-# `hint("16-clip")` in a separate cell.
+# Norms cannot be added, so which quantity can be added? If each shard has k numbers and the vector has n, how many numbers on rank r are not padding? For more
+# help, run `hint("16-clip")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="clip"
@@ -453,9 +454,10 @@ check.clip(cluster, "clip_shards")
 # %% [markdown]
 # ## 8. Find the bug: `fully_shard`
 #
-# This loop trains with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients. The loop runs,
-# its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32 rows that the
-# four ranks take together. Three things in it are wrong. Do not study the code for long. Instead, look at what it did, as shown by the cells below it.
+# The loop below trains a network with PyTorch's `fully_shard`. In each step, every rank takes 8 rows in four micro-batches, and then it clips the gradients.
+# The loop runs, its loss falls, and no error is raised, but in the end its weights differ from the weights of a single process that takes, in each step, the 32
+# rows that the four ranks take together. Three things in the loop are wrong. Do not study the code for long. Instead, look at what the loop did, which the
+# cells below show.
 
 # %%
 # %%px --setup
@@ -488,8 +490,8 @@ def faulty_training(make, x, y, seed, steps, max_norm, mesh):
     return net
 
 # %% [markdown]
-# The evidence looks at the weights of all ranks before the first step and after it. Since `max_norm` is 0.1 and the learning rate is 0.5, a clipped step of
-# plain SGD is 0.05 long. In each rank's 8 rows of this step, rows 2 to 7 belong to the later micro-batches.
+# The evidence compares the weights of all ranks before and after the first step. Since `max_norm` is 0.1 and the learning rate is 0.5, a clipped step of plain
+# SGD has a length of 0.05. Of each rank's 8 rows in this step, rows 2 to 7 belong to the later micro-batches.
 
 # %%
 # %%px --setup
@@ -521,8 +523,8 @@ def evidence_of_training(train):
 evidence_of_training(faulty_training)
 
 # %% [markdown]
-# Write the loop as it should be, then run `evidence_of_training(training)`. `fully_shard` still averages the gradients, and each step scatters them once. The
-# check also trains on a `mesh` of two of the four ranks, which then take 16 rows each.
+# Write the loop as it should be, and then run `evidence_of_training(training)`. `fully_shard` must still average the gradients, and each step must scatter them
+# once. The check also trains on a `mesh` of two of the four ranks, which then take 16 rows each.
 #
 # *Difficulty ●●●, 10 minutes, 3 points*
 #
@@ -614,9 +616,9 @@ if rank == 0:
 #
 # * `fully_shard` of PyTorch (FSDP2) shards, gathers and frees as you do, and it gathers the next layer while the current one computes, as the tutorial shows.
 #   Which of your functions would have to change for that?
-# * In exercise 4, each reduce-scatter stops backward until it has ended. Start it with `async_op=True`, and wait for it in the next hook. How many whole
-#   gradients are in memory then?
-# * Exercise 6 with Adam keeps 12 bytes for each parameter of the shard. What are these 12 bytes?
+# * In exercise 4, each reduce-scatter blocks the backward pass until it has finished. Start the collective with `async_op=True`, and wait for it in the next
+#   hook. How many whole gradients are in memory then?
+# * With Adam, exercise 6 would keep 12 bytes for each parameter of the shard. What are these 12 bytes?
 # * S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, [arXiv 1910.02054](https://arxiv.org/abs/1910.02054); Y.
 #   Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, [arXiv 2304.11277](https://arxiv.org/abs/2304.11277); P. Micikevicius
 #   et al. 2018, *Mixed Precision Training*, [arXiv 1710.03740](https://arxiv.org/abs/1710.03740).

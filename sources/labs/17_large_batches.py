@@ -1,19 +1,19 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Lab: 32 times the batch, the same epochs
 #
-# You repair some of the code that large batches need, and write the rest. Then you train with batches of 256 and come close to what batches of 8 reach in the same number of epochs. At
-# the end, you can
+# You repair some of the code that large batches need, and write the rest. Then you train with batches of 256 and come close to what batches of 8 reach in the
+# same number of epochs. At the end, you can
 #
 # * find out from the rates of a few steps what is wrong with a schedule.
 # * find out what is wrong with an optimiser (LARS) from the steps that it takes.
 # * measure the noise of a gradient from the ranks of a data-parallel run.
-# * let the batch grow where the rate would fall, with the same noise and fewer steps.
+# * let the batch grow where the rate would fall, so that fewer steps are needed for the same noise.
 # * state with what confidence one training run is as good as another.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01) ·
-# **Points:** 18.
+# **Before:** the tutorial of this unit. **Minutes:** 45 · **Ranks:** none, because what counts is the batch and not which rank computes its gradient (unit 01)
+# · **Points:** 18.
 #
-# Every cell runs in this kernel. Each exercise is independent of the others, except that the last one may use your earlier functions. Below each check you see
+# Every cell runs in this kernel. Each exercise is independent of the others, except that the last one may use your earlier functions. Below each check, you see
 # what it prints when the answer is right. Every hint has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
@@ -28,9 +28,9 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. Find the bug: the rate of a step
 #
-# This function returns the learning rate of each step. The argument `epoch` states how much of the data the training run has used when the step begins. For
-# example, 2.5 is the middle of the third epoch. However, the function is wrong. With it, a run by the square-root rule gets almost the rate of the linear rule,
-# the rate jumps during the warm-up, and each drop comes a step too late.
+# The function below returns the learning rate of each step. The argument `epoch` states how much of the data the training run has used when the step begins.
+# For example, 2.5 is the middle of the third epoch. However, the function is wrong. With this function, a run that follows the square-root rule gets almost the
+# rate of the linear rule, the rate jumps during the warm-up, and each drop takes effect one step too late.
 
 # %%
 def faulty_rate(epoch, base_rate, k, rule, warm_up, drops, drop_by):
@@ -41,7 +41,7 @@ def faulty_rate(epoch, base_rate, k, rule, warm_up, drops, drop_by):
     return full / drop_by ** sum(epoch > drop for drop in drops)
 
 # %% [markdown]
-# The evidence is the rate of some steps with batches 32 times as large. Before you write any code, work out on paper what each number should be.
+# The evidence shows the rate at some steps with batches 32 times as large. Before you write any code, work out on paper what each number should be.
 
 # %%
 def evidence_of_rate(rate_of):
@@ -54,13 +54,13 @@ def evidence_of_rate(rate_of):
 evidence_of_rate(faulty_rate)
 
 # %% [markdown]
-# Write the correct function, then run `evidence_of_rate(rate_at)`.
+# Write the correct function, and then run `evidence_of_rate(rate_at)`.
 #
 # * **Scaling.** Batches are `k` times as large. The full rate is `base_rate * k` by the linear rule, and `base_rate` times the square root of `k` by the rule
 #   `"square root"`.
-# * **Warm-up.** In the first `warm_up` epochs (which may be a fraction, or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
+# * **Warm-up.** In the first `warm_up` epochs (`warm_up` may be a fraction or 0), the rate grows along a straight line, from `base_rate` at epoch 0 to the full
 #   rate at epoch `warm_up`.
-# * **Drops.** From each epoch in `drops` on, the rate is divided by `drop_by` once more. All drops come after the warm-up.
+# * **Drops.** At each epoch in `drops`, the rate is divided by `drop_by` and then stays at the lower value. All drops come after the warm-up.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
@@ -90,17 +90,17 @@ check.schedule(rate_at)
 # %% [markdown]
 # ## 2. Find the bug: a step of LARS
 #
-# In LARS, each layer has a separate learning rate, because the length of its step is `trust` times the length of the layer's weights (times the rate). For a
-# layer with weights $w$, gradient $g$ and memory $v$:
+# In LARS, each layer has a separate learning rate, so that the length of a layer's step is `trust` times the length of its weights (times the rate). For a
+# layer with weights $w$, gradient $g$ and memory $v$, a step is
 #
 # $$ r = \text{trust} \cdot \frac{|w|}{|g| + \text{decay} \cdot |w|}, \qquad v \leftarrow m\,v + \text{rate} \cdot r \cdot (g + \text{decay} \cdot w), \qquad w
 # \leftarrow w - v $$
 #
-# Where $|w|$ or $|g|$ is zero, $r = 1$, because biases often begin at zero and would otherwise stay there. Several runs are stored side by side, so each tensor
-# is `[runs, ...]`, and the norms are taken for each run separately.
+# Where $|w|$ or $|g|$ is zero, $r$ is 1, because biases often begin at zero and would otherwise stay there. Several runs are stored side by side, so each
+# tensor has the shape `[runs, ...]`, and the norms are taken for each run separately.
 #
-# The step below trains, and its error looks plausible. However, a run ends with different weights when it shares its tensors with other runs, and the step
-# after a drop of the rate is too short.
+# The step below trains a network, and the test error looks plausible. However, a run ends with different weights when it shares its tensors with other runs,
+# and the step after a drop of the rate is too short.
 
 # %% tags=["setup"]
 def norm(tensor):
@@ -145,8 +145,8 @@ def evidence_of_lars(step):
 evidence_of_lars(faulty_lars)
 
 # %% [markdown]
-# In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the correct step. Write the correct step, then run
-# `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied with the tensors.
+# In the last line, $|w| = |g| = \sqrt 2$ and $|g + w| = 2$, so you can compute the length of the correct step. Write the correct step, and then run
+# `evidence_of_lars(lars_step)`. The function `norm` returns the norms in a shape in which they can be multiplied by the tensors.
 #
 # *Difficulty ●●○, 10 minutes, 4 points*
 #
@@ -185,11 +185,11 @@ check.lars(lars_step)
 #
 # Data parallelism gives you two batch sizes for free. The gradient of a rank before the all-reduce is the gradient of a small batch, and the mean over the
 # ranks is the gradient of a large one. You are given the gradients of all ranks in some steps as `[steps, ranks, numbers]`, where each gradient is the mean
-# over `rows` images. Since two sizes give two equations, you can estimate $|G|^2$ and $\mathrm{tr}\,\Sigma$, and from them the **noise scale**
+# over `rows` images. Since two sizes give two equations, you can estimate $|G|^2$ and $\mathrm{tr}\,\Sigma$ and compute from them the **noise scale**
 # $\mathrm{tr}\,\Sigma / |G|^2$ (McCandlish et al. 2018).
 #
-# The first two estimates are unbiased. Their quotient is biased, but only slightly if you average over all steps before you divide. Therefore, use all steps
-# and all ranks.
+# The estimates of $|G|^2$ and $\mathrm{tr}\,\Sigma$ are unbiased. Their quotient is biased, but only slightly if you average over all steps before you divide.
+# Therefore, use all steps and all ranks.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -221,16 +221,16 @@ check.noise(noise_scale)
 # %% [markdown]
 # ## 4. Grow the batch instead
 #
-# Smith and Le 2018 write the noise of training as follows, with the rate $\epsilon$, the momentum $m$, $N$ images and batches of $B$:
+# Smith and Le 2018 write the noise of training as follows, with the rate $\epsilon$, the momentum $m$, $N$ images and batches of size $B$:
 #
 # $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) $$
 #
-# To make it smaller, you can let the rate fall or let the batch grow. First write $g$ as a function, and then rewrite a schedule, whose `phases` are pairs
-# (epochs, rate) with falling rates, all with the same `batch`. Return triples (epochs, rate, batch) that meet these conditions:
+# To make the noise smaller, you can let the rate fall or let the batch grow. First, write $g$ as a function. Then rewrite a schedule whose `phases` are pairs
+# (epochs, rate) with falling rates and the same `batch` in all phases. Return triples (epochs, rate, batch) that meet these conditions:
 #
-# * In each phase, rate / batch is the same as before (this is the approximation for $B \ll N$).
-# * No rate is above the rate of the first phase, and no batch is larger than `largest`. Where growing the batch up to `largest` is not enough, the rest of the
-#   drop goes into the rate.
+# * In each phase, rate / batch is the same as in the given schedule (which keeps $g$ approximately the same for $B \ll N$).
+# * No rate is above the rate of the first phase, and no batch is larger than `largest`. Where growing the batch up to `largest` is not enough, the rate falls
+#   by the rest of the factor.
 # * Under these conditions, there are as few steps as possible.
 # * A batch is a whole number of images. Take care with rounding, because 0.3 / 0.1 is 2.9999999999999996 in floats.
 #
@@ -283,10 +283,10 @@ check.growing(sgd_noise, grow)
 #
 # At the end, return the weights of all runs.
 #
-# **The target.** Each of the eight runs has a small-batch twin with the same start and the same images. The difference of their test errors, in points, is $d$.
-# Then $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**. This means that with 95 % confidence (Student's t, one-sided, 7 degrees of freedom), your
-# batches cost on average less than 3.5 points. You choose the rule, the warm-up and the optimiser, and the tutorial's tables help you with the choice. The
-# grader asks the same with different distortions and different starts.
+# **The target.** Each of the eight runs has a small-batch twin with the same start and the same images. The difference of their test errors, in percentage
+# points, is $d$. Then $\bar d + 1.895\,s_d / \sqrt 8$ must be at most **3.5**. This means that with 95 % confidence (Student's t, one-sided, 7 degrees of
+# freedom), your batches cost on average less than 3.5 points. You choose the rule, the warm-up and the optimiser, and the tutorial's tables help you with the
+# choice. The grader sets the same target for different distortions and different starts.
 #
 # The check counts every image of every batch, whichever task it was taken from, but how you use the gradients is up to you.
 #
@@ -294,8 +294,8 @@ check.growing(sgd_noise, grow)
 #
 # <details><summary>Hint</summary>
 #
-# Which of the tutorial's series come close to the small batch at 256, and with which functions of this lab can you repeat them? For more help, run
-# `hint("17-challenge")` in a separate cell.
+# Which of the tutorial's series come close to the small batch with batches of 256, and with which functions of this lab can you repeat these series? For more
+# help, run `hint("17-challenge")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="challenge"
@@ -346,8 +346,8 @@ for when in weights:
 # %% [markdown]
 # ## Where to go on
 #
-# * Try batches of 512 and 1024 in the challenge's task with `Task(distorted_digits(seed=1), batch=1024)`. At which batch does your schedule fail, and does
+# * Try batches of 512 and 1024 in the challenge's task with `Task(distorted_digits(seed=1), batch=1024)`. At which batch size does your schedule fail, and does
 #   `lars_step` go further?
-# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), do the same at 8192 images, where the work is in the details
-#   (section 3).
-# * In unit 18, the number of ranks changes during the run, and the batch changes with it. In unit 20, everything runs on a clock that is counted.
+# * P. Goyal et al. 2017, [Accurate, Large Minibatch SGD](https://arxiv.org/abs/1706.02677), do the same with batches of 8192 images, and describe the necessary
+#   details in section 3.
+# * In unit 18, the number of ranks changes during the run, and the batch changes with it. In unit 20, a judge counts the time that training takes.

@@ -1,20 +1,21 @@
 # %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "torch", "title": "Elastic training and checkpoints"}
 # # 18 Lab: a training run that is killed, and continues
 #
-# You write what a training run needs to survive. The checks are not gentle, because they kill the run at a certain byte of a file, fill the disk, and take its
-# ranks away. At the end, you can
+# You write what a training run needs to survive. The checks are not gentle. They kill the run at a certain byte of a file, fill the disk, and take ranks away.
+# At the end, you can
 #
 # * write a checkpoint that is either whole or absent, and find the newest whole one.
-# * store everything that is state, so that a resumed run reaches the same bits.
+# * store everything that is state, so that a resumed run ends with the same bits.
 # * distribute rows in an order that does not depend on the number of ranks.
-# * read a sharded checkpoint with a different number of ranks than the one that wrote it.
-# * write the loop that rolls back when ranks are lost, but not when they join.
+# * read a sharded checkpoint with a different number of ranks than it was written with.
+# * write the loop that rolls back when ranks are lost, but not when ranks join.
 # * compute from measured costs how often a training run should save.
 # * find what is wrong in a training run that resumes without an error.
 #
-# **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none to start, because the checks and exercise 7 start their own processes · **Points:** 26.
+# **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none to start, because the checks and exercise 7 start their own processes · **Points:**
+# 26.
 #
-# Every cell runs in this kernel, and each exercise is independent of the others. Below each check you see what it prints when the answer is right. Every hint
+# Every cell runs in this kernel, and each exercise is independent of the others. Below each check, you see what it prints when the answer is right. Every hint
 # has two steps, so run `hint(...)` again for the second one.
 
 # %% tags=["setup"]
@@ -37,9 +38,9 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## 1. A checkpoint that is whole or not there
 #
-# `save` writes the state after a step into `folder`, with a separate file for each step. `latest` returns the newest checkpoint that can be read, as the pair
-# of its step and its state, or None. The newest checkpoint is the one with the highest step. A long training run takes a million steps or more. `state` is a
-# dictionary that `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check does the following:
+# `save` writes the state after a step into `folder`, with a separate file for each step. `latest` returns the newest checkpoint that can be read, as a pair
+# (step, state), or None if there is none. The newest checkpoint is the one with the highest step. A long training run takes a million steps or more. `state` is
+# a dictionary that `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check does the following:
 #
 # * It truncates the newest file, or several files, in part or completely.
 # * It kills the process while it is writing, and when it is about to rename.
@@ -87,14 +88,15 @@ check.checkpoint(save, latest)
 # %% [markdown]
 # ## 2. Everything that is state
 #
-# `Job(seed)` is a small training job, and `job.train_step()` takes a step. `help(Job)` lists what a job remembers. Write `state_of`, which copies all of it,
-# and `restore`, which puts it into another job that has begun with a different seed.
+# `Job(seed)` is a small training job, and `job.train_step()` takes a step. `help(Job)` lists what a job remembers. Write `state_of`, which copies this state,
+# and `restore`, which puts the copy into another job that has begun with a different seed.
 #
-# While training continues, the state is also kept in memory and may be restored twice, so no step may change it. In addition, it must pass through
-# `torch.load(..., weights_only=True)`, which reads tensors, numbers, text, lists, tuples and dictionaries, and runs no code.
+# The copy may be kept in memory while training continues, and it may be restored twice, so no step may change it. In addition,
+# `torch.load(..., weights_only=True)` must be able to read it. This function reads tensors, numbers, text, lists, tuples and dictionaries, and it runs no
+# code.
 #
-# The check trains, takes your state, and kills the process at a hidden step. Another process then restores the state and continues, and **every bit** must be
-# the same as if nothing had happened.
+# The check trains a job, takes your state, and kills the process at a hidden step. Another process then restores the state and continues, and **every bit**
+# must be the same as if nothing had happened.
 #
 # *Difficulty ●●○, 12 minutes, 5 points*
 #
@@ -136,12 +138,12 @@ check.state(state_of, restore)
 # ## 3. Rows for any number of ranks
 #
 # Think of one endless order of rows, in which the images of epoch 0 come in a random order, then the images of epoch 1 in a different random order, and so on.
-# The order of an epoch depends only on `seed` and the number of the epoch. No two pairs of a seed and an epoch share an order. For example, epoch 1 of seed 5
-# is not epoch 0 of seed 6.
+# The order of an epoch depends only on `seed` and the number of the epoch. No two pairs (seed, epoch) share an order. For example, epoch 1 of seed 5 must not
+# have the order of epoch 0 of seed 6.
 #
-# So far, `seen` rows of this order have been taken. A step takes the next `batch` rows, and `rank` of `world` gets its share of them. Because the number of
-# ranks, and the batch with it, may change at any step, a batch may extend across the border of two epochs. If a batch is larger than the data, it may contain
-# rows of three epochs or more.
+# So far, `seen` rows of this order have been taken. A step takes the next `batch` rows, and `rank` of `world` gets its share of these rows. Because the number
+# of ranks, and the batch size with it, may change at any step, a batch may extend across the border between two epochs. If a batch is larger than the data, it
+# may contain rows of three epochs or more.
 #
 # Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two
 # epochs. Do not use or seed the global generators of Python, NumPy and torch, because the training run draws from them.
@@ -172,12 +174,12 @@ check.rows(rows)
 # %% [markdown]
 # ## 4. Read with a different number of ranks
 #
-# `numbers` values are stored as flat pieces, one on each of `old` ranks. Each piece has `ceil(numbers / old)` values, and zeros fill up the last ones. Now
+# `numbers` values are stored as flat pieces, one on each of `old` ranks. Each piece has `ceil(numbers / old)` values, and zeros fill up the last pieces. Now
 # `new` ranks need pieces of `ceil(numbers / new)` values without zeros at the end, so the last pieces may be shorter, or empty.
 #
 # Return what `rank` reads, as triples `(old rank, start, stop)` in the order of the values, where `start` and `stop` count from the start of that old rank's
-# piece. A rank reads only values of its own new piece. No read is empty, and one read is enough for each old rank. A rank that has no values reads nothing and
-# returns an empty list.
+# piece. A rank reads only values of its own new piece. No read is empty, and one read is enough for each old rank. If a rank's new piece is empty, return an
+# empty list.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -206,13 +208,13 @@ check.reshard(reads)
 # %% [markdown]
 # ## 5. Commit and rollback
 #
-# This job loses ranks. `job.train_step()` may raise one of two exceptions:
+# The job in this exercise loses ranks. `job.train_step()` may raise one of two exceptions:
 #
 # * `RankLost` is raised in the middle of a step. The memory then holds neither the old state nor the new one.
 # * `RanksJoined` is raised before a step has begun, because new ranks are waiting. In this case, nothing is lost.
 #
-# After either of them, no step works until `job.regroup()` has formed a new group. Any other exception is a mistake in the program, so let it end the loop,
-# because repeating the step would not help. `job.commit()` keeps a copy of the state in memory, and `job.rollback()` restores the last copy.
+# After either exception, no step works until `job.regroup()` has formed a new group. Any other exception indicates a mistake in the program, so let it end the
+# loop, because repeating the step would not help. `job.commit()` keeps a copy of the state in memory, and `job.rollback()` restores the last copy.
 #
 # `job.seen` counts the images that the training run has used. Train until `job.seen` is `until` or more. If this is already the case when the loop begins, take
 # no step. Commit at the start, and then whenever `every` steps have been taken since the last commit (steps that were rolled back do not count). After the very
@@ -252,15 +254,15 @@ check.rollback(train)
 # %% [markdown]
 # ## 6. How often?
 #
-# You have measured how many seconds some steps and some saves took (one of the saves was slow, as happens in practice), and how many seconds individual ranks
-# have lived. Use Young's rule (1974) to compute how many steps there should be between two checkpoints of a job on `ranks` ranks, where each failure stops all
-# of them. Round to the nearest whole number, but return at least 1. Use means, and these two formulas:
+# You have measured, in seconds, how long some steps and some saves took (one of the saves was slow, as happens in practice), and how long individual ranks
+# lived. Use Young's rule (1974) to compute how many steps there should be between two checkpoints of a job on `ranks` ranks, where each failure stops all of
+# them. Round the result to the nearest whole number, but return at least 1. Use means, and these two formulas:
 #
 # $$ \text{every} = \sqrt{2 \cdot \text{save} \cdot \text{mtbf}}, \qquad \text{lost} \approx \frac{\text{save}}{\text{every}} + \frac{\text{every}/2 +
 # \text{restart}}{\text{mtbf}} $$
 #
-# In these formulas, mtbf is the mean time between failures of the whole job. The function `lost` returns the fraction of the time that is lost, by the second
-# formula.
+# In these formulas, mtbf is the mean time between failures of the whole job. The function `lost` returns the fraction of the time that is lost according to the
+# second formula.
 #
 # *Difficulty ●○○, 8 minutes, 3 points*
 #
@@ -291,7 +293,7 @@ check.interval(steps_between, lost)
 # %% [markdown]
 # ## 7. Find the bug
 #
-# This training run is started again after each failure. It saves a checkpoint after every fifth step, and it raises no error. `batch(step)` returns the whole
+# The training run below is started again after each failure. It saves a checkpoint after every fifth step and raises no error. `batch(step)` returns the whole
 # batch of a step, and each rank takes every `world`-th row of it.
 
 # %%
@@ -329,7 +331,7 @@ def faulty_life(folder, until, batch):
 
 # %% [markdown]
 # The first life ends after 12 steps, and the second one continues to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of
-# this machine. For comparison, a third training run takes all 20 steps in one life. The cell shows which steps each life took, and the first three weights of
+# this machine. For comparison, another training run takes all 20 steps in one life. The cell prints which steps each life took, and the first three weights of
 # each rank at the end.
 
 # %%
@@ -438,5 +440,5 @@ with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as othe
 # * Save in the background. To do so, copy the state, let a thread write it, and make sure that the next save waits for this thread. What do you do if the
 #   thread fails?
 # * Keep only the last three checkpoints. Should you delete the oldest one before the new one is written, or after its folder is synced?
-# * PyTorch's [distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) does exercise 4 for all tensors of a network.
+# * PyTorch's [distributed checkpoint](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html) solves exercise 4 for all tensors of a network.
 # * In unit 19, a job has a thousand ranks, so the function `lost` becomes decisive.

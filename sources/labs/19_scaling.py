@@ -1,7 +1,7 @@
 # %% [markdown] unit={"minutes": 70, "ranks": 1, "framework": "simulation", "title": "Scaling to 1024"}
 # # 19 Lab: predict a training step
 #
-# You write the parts of a simulator and predict tables with it. At the end, you can
+# In this lab, you write the parts of a simulator and use them to predict tables. At the end, you can
 #
 # * compute the cost of an all-reduce by halving and doubling, and of an all-reduce in two levels.
 # * simulate a step of 100,000 ranks, each with its own clock, on a single vector.
@@ -12,8 +12,8 @@
 #
 # **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none, because everything runs in this kernel · **Points:** 19.
 #
-# The checks draw their own machines, steps and tables. They compare your numbers with the package's simulator and with events that are played one by one, to
-# 1e-6. Since they measure no time, and the simulation is the same on every machine, it does not matter whether you have GPUs.
+# The checks draw random machines, steps and tables. They compare your numbers, to 1e-6, with the results of the package's simulator and of a simulation that
+# plays every event one by one. Since the checks measure no time, and the simulation is the same on every machine, it does not matter whether you have GPUs.
 
 # %% tags=["setup"]
 import numpy as np
@@ -26,8 +26,8 @@ from manyhands.simulate.virtual_device import Bench
 # ## 1. Halving and doubling
 #
 # In the first round, rank $r$ exchanges half of the tensor with rank $r \oplus 1$ and adds what it receives. In the second round, it exchanges a quarter with
-# rank $r \oplus 2$. This continues until each rank has a p-th of the sum. Then the same rounds run backwards without adding, which is an all-gather. `p` is a
-# power of two. A message takes `latency_s` + bytes / rate. Note that the rate is given in Gbit/s, because networks are sold that way.
+# rank $r \oplus 2$. This continues until each rank has a p-th of the sum. Then the same rounds run in reverse order without adding, which amounts to an
+# all-gather. `p` is a power of two. A message takes `latency_s` + bytes / rate. Note that the rate is given in Gbit/s, because networks are sold that way.
 #
 # *Difficulty ●○○, 6 minutes, 2 points*
 #
@@ -56,7 +56,7 @@ check.halving_doubling(halving_doubling_s)
 # ## 2. Two levels
 #
 # The `ranks_per_node` ranks of a node are connected by fast links `inside`, and each node has `links_per_node` links to the other nodes. For example, a cloud
-# node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` each describe one link of their kind, as a pair
+# node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` each describe one link of that kind as a pair
 # (latency_s, bytes_per_s).
 #
 # There are three phases, one after the other:
@@ -64,10 +64,10 @@ check.halving_doubling(halving_doubling_s)
 # 1. A reduce-scatter runs along a ring inside each node.
 # 2. Each rank all-reduces its part with the ranks that hold the same part in the other nodes, and all parts are sent at the same time. The ranks of a node are
 #    distributed evenly over its links, and the ranks of one link share its rate. Since a rank uses a single link, a node with more links than ranks leaves some
-#    of them idle.
+#    links idle.
 # 3. An all-gather runs along the ring inside each node.
 #
-# `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` returns the seconds of one all-reduce among p partners.
+# `all_reduce_s(p, n_bytes, latency_s, bytes_per_s)` returns how many seconds one all-reduce among p partners takes.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -96,15 +96,15 @@ check.hierarchical(hierarchical_s)
 # ## 3. A step of many ranks
 #
 # Gradient i has `sizes[i]` bytes. On a rank that is not slow, it is ready `ready_s[i]` seconds after the start of the step, and on rank r it is ready after
-# `slow[r] * ready_s[i]` seconds. Gradients are put into a bucket in this order. A bucket is full as soon as it holds `bucket_bytes` **or more**, and the last
-# bucket is sent when there are no more gradients.
+# `slow[r] * ready_s[i]` seconds. Gradients are put into buckets in the order of i. A bucket is full as soon as it holds `bucket_bytes` **or more**, and the
+# last bucket is sent when there are no more gradients.
 #
 # The buckets are sent one after the other, so a rank arrives at an all-reduce when its gradients are ready **and** it has finished the previous all-reduce.
 # `all_reduce(clocks, n_bytes)` takes the vector of the times at which the ranks arrive, and returns the times at which they continue, which need not be equal.
 # When does the last rank have the last sum?
 #
-# A Python loop over 100,000 ranks would take too long, so the check counts the lines that run. `map` and `np.vectorize` call a Python function for each rank,
-# so they count as loops.
+# A Python loop over 100,000 ranks would take too long, so the check counts the lines that are executed. `map` and `np.vectorize` call a Python function for
+# each rank, so they count as loops.
 #
 # *Difficulty ●●●, 15 minutes, 4 points*
 #
@@ -136,8 +136,8 @@ check.step(step_s)
 # `times_s` are the measured step times of one rank. Each of p ranks draws its own time from them, with replacement, and all ranks wait for the slowest. How
 # long does the slowest rank take on average? Compute the exact mean, without drawing random numbers.
 #
-# Then compute the efficiency of many ranks compared with a base of few ranks. It is the number of images per second and rank on the many ranks, divided by the
-# number of images per second and rank on the base. Both arguments are pairs (ranks, images_per_s).
+# Then compute the efficiency of many ranks compared with a base of few ranks. The efficiency is the number of images per second and rank on the many ranks,
+# divided by the number of images per second and rank on the base. Both arguments are pairs (ranks, images_per_s).
 #
 # *Difficulty ●●○, 10 minutes, 3 points*
 #
@@ -168,15 +168,15 @@ check.slowest(slowest_s, efficiency)
 # %% [markdown]
 # ## 5. A pipeline
 #
-# In a step of GPipe, all micro-batches first go forward through the stages, one after the other. When the last stage has all of them, they all go backward, in
-# the same order. `forward_s[s]` and `backward_s[s]` are the seconds that stage s needs for one micro-batch. The stages are not equal, and messages cost
-# nothing.
+# In a step of GPipe, all micro-batches first go forward through the stages, one after the other. When the last stage has processed all of them, they all go
+# backward, in the same order. `forward_s[s]` and `backward_s[s]` are the times in seconds that stage s needs for one micro-batch. The stages are not equal, and
+# messages cost nothing. Compute the duration of the step.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
 # <details><summary>Hint</summary>
 #
-# A single micro-batch takes the sum over the stages. How much time does a second one add? For more help, run `hint("19-pipeline")` in a separate cell.
+# A single micro-batch takes as long as all stages together. How much time does a second one add? For more help, run `hint("19-pipeline")` in a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="pipeline"
@@ -200,8 +200,9 @@ check.pipeline(pipeline_s)
 #
 # $$ t(\mathrm{ranks}) = \mathrm{compute} + \mathrm{factor} \cdot \mathrm{network}(\mathrm{ranks}) $$
 #
-# Find the two constants from **the first two rows**, without looking at the others. Because the rows also contain noise, the factor that they give may be below
-# 0. Return it even then. Then predict the images per second for each row after the second. (The check passes a correct `calibrate` to `predict_rest`.)
+# Find the two constants, compute and factor, from **the first two rows**, without looking at the others. Because the rows also contain noise, the factor that
+# follows from them may be below 0. Return the factor even then. Then predict the images per second for each row after the second. (The check passes a correct
+# `calibrate` to `predict_rest`.)
 #
 # *Difficulty ●●○, 12 minutes, 4 points*
 #
@@ -239,7 +240,7 @@ check.calibration(calibrate, predict_rest)
 #
 # Every table begins with a measurement. A `Bench` is one of `bench.world` ranks that all run the same program, on a virtual clock. `bench.step()` puts a
 # training step into the queue of the device and returns immediately, as on a GPU. `bench.synchronize()` waits until the device has done everything that is in
-# its queue, and `bench.now_s()` reads the clock of the host. Suppose that a team measures like this:
+# its queue, and `bench.now_s()` reads the clock of the host. Suppose that a team measures its throughput as follows:
 
 # %%
 def faulty_images_per_s(bench, steps, warmup, batch):
@@ -307,13 +308,14 @@ def images_per_s(bench: Bench, steps: int, warmup: int, batch: int) -> float:
 check.bench(images_per_s)
 
 # %% [markdown]
-# On a real GPU, the same is true of `torch.cuda.synchronize()`, and every rank has to measure the same steps. The checks of this lab do not measure time.
+# On a real GPU, `torch.cuda.synchronize()` plays the role of `bench.synchronize()`, and every rank has to measure the same steps. The checks of this lab do not
+# measure time.
 #
 # ## All together
 #
-# Your functions now predict a published table (this part is not graded). It shows Inception V3 on 1 to 64 K80 GPUs with parameter servers, 8 GPUs per node, 64
-# images per GPU, and 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). The gradients are 95 MB. A model that is fitted on one GPU and on one
-# node would know nothing about the network, so we fit it on 8 and 16 GPUs.
+# Your functions now predict a published table (this part is not graded). The table shows Inception V3 on 1 to 64 K80 GPUs with parameter servers, 8 GPUs per
+# node, 64 images per GPU, and 10 Gbit/s (TensorFlow 2017, docs_src/performance/benchmarks.md). The gradients take 95 MB. A model that is fitted to one GPU and
+# to one node would know nothing about the network, so we fit it to 8 and 16 GPUs.
 
 # %%
 rows = [(8, 229), (16, 459), (32, 902), (64, 1783)]
@@ -334,8 +336,8 @@ print(f"efficiency of 64 GPUs against 8: {efficiency(rows[0], rows[-1]):.3f}")
 #
 # ## Where to go on
 #
-# * `manyhands.simulate` contains all of this and more, for example ZeRO, split layers, interleaved pipelines and failures. `docs/SIMULATE.md` shows how to
-#   predict a table.
+# * `manyhands.simulate` contains all these functions and simulates more, for example ZeRO, split layers, interleaved pipelines and failures. `docs/SIMULATE.md`
+#   shows how to predict a table.
 # * P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), describes halving
 #   and doubling between servers, in three phases.
 # * R. Thakur, R. Rabenseifner, W. Gropp 2005, *Optimization of collective communication operations in MPICH*, Int. J. High Perform. Comput. Appl. 19(1).

@@ -1,8 +1,8 @@
 # %% [markdown] unit={"minutes": 85, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Lab: an entry
 #
-# You mend a training script, price it before you run it, write a message that is a hundred times smaller, and hand in an entry. The faster the entry is on slow
-# links, the more points you get. At the end, you can
+# You mend a training script, price it before you run it, write a message that is a hundred times smaller than a gradient, and hand in an entry. The faster the
+# entry is on slow links, the more points you get. At the end, you can
 #
 # * show that a training run of N ranks computes what a single process computes, and find what prevents it from doing so.
 # * predict how long a training run takes on given links, before it has run.
@@ -12,9 +12,9 @@
 #
 # **Before:** the tutorial of this unit, and units 05 and 06. **Minutes:** 85 · **Ranks:** 4, which the judge starts · **Points:** 22.
 #
-# Entries run as in the hackathon, on the judge's ranks and on its clock, in a process next to this kernel. An entry is **one cell**, so everything that it uses
-# must be imported or defined in this cell. Since the clock is counted, it shows the same time on a fast and on a slow machine, with GPUs or without. The ranks
-# do not run in separate rooms here, because the notebook is your own, and the grader runs all of it in one room.
+# As in the hackathon, entries run on the judge's ranks and by the judge's clock, in a process next to this kernel. An entry is **one cell**, so everything that
+# it uses must be imported or defined in this cell. Since the clock is counted, it shows the same time on a fast and on a slow machine, with GPUs or without.
+# The ranks do not run in separate rooms here, because the notebook is your own, and the grader runs all of it in one room.
 
 # %% tags=["setup"]
 import torch
@@ -28,9 +28,9 @@ from manyhands.elastic.mortal import in_ranks
 # %% [markdown]
 # ## 1. Mend it
 #
-# The next cell is a team's first training loop. It should compute what a single process would compute with a batch that consists of the batches of all four
-# ranks. This process uses momentum 0.9 and learning rate 0.1, clips the averaged gradient to a norm of 2, and uses all batches. The ranks begin with the same
-# weights. The loop is wrong, and it also sends too many messages.
+# The next cell contains a team's first training loop. The loop should compute what a single process would compute with a batch that consists of the batches of
+# all four ranks. This process uses momentum 0.9 and learning rate 0.1, clips the averaged gradient to a norm of 2, and uses all batches. The ranks begin with
+# the same weights. The loop is wrong, and it also sends too many messages.
 
 # %%
 def broken(model, batches, comm):
@@ -44,8 +44,8 @@ def broken(model, batches, comm):
         optimizer.step()
 
 # %% [markdown]
-# Write the loop without mistakes, and with **one** all-reduce of one tensor in each step. The check runs it on four ranks for some batches, trains a single
-# process with the same batches, and compares the weights. The clinic examines a script in a similar way.
+# Write the loop without mistakes, and with **one** all-reduce of one tensor in each step. The check runs your loop on four ranks for some batches, trains a
+# single process with the same batches, and compares the weights. The clinic examines a script in a similar way.
 #
 # *Difficulty ●●○, 15 minutes, 4 points*
 #
@@ -89,18 +89,18 @@ check.mended(mended)
 #
 # An entry computes `steps` gradients, each of which takes `gradient_s` seconds, and nothing overlaps. The two kinds of entries differ in what they send:
 #
-# * `entry_s`: after each `every`-th gradient, the entry all-reduces `tensors`, one after the other. `tensors` is a list of their bytes. The gradients that
-#   remain at the end are not sent.
+# * `entry_s`: after each `every`-th gradient, the entry all-reduces `tensors`, one after the other. `tensors` is the list of their sizes in bytes. The
+#   gradients that remain at the end are not sent.
 # * `gathered_s`: after each gradient, the entry all-gathers one message of `n_bytes`.
 #
-# The check passes to both functions a correct `message_s`, which takes only the number of bytes.
+# The check passes a correct `message_s`, whose only argument is the number of bytes, to both functions.
 #
 # *Difficulty ●○○, 10 minutes, 4 points*
 #
 # <details><summary>Hint</summary>
 #
-# How often does the entry send, how many messages is that, and how many bytes does each message carry? For more help, run `hint("20-price")` in a separate
-# cell.
+# How often does the entry send, how many messages does it send each time, and how many bytes does each message carry? For more help, run `hint("20-price")` in
+# a separate cell.
 # </details>
 
 # %% tags=["solution"] grade_id="price"
@@ -133,7 +133,7 @@ def gathered_s(steps: int, n_bytes: int, ranks: int, gradient_s: float,
 check.price(message_s, entry_s, gathered_s)
 
 # %% [markdown]
-# What would you change first? The network has 22,026 weights, which are 88,104 bytes. The next cell uses your own functions to price several entries on links
+# What would you change first? The network has 22,026 weights, which take 88,104 bytes. The next cell uses your own functions to price several entries on links
 # of 10 Mbit/s and 5 ms (not graded):
 
 # %%
@@ -152,9 +152,9 @@ print(f"160 steps, 880 gathered  {seconds:6.2f} s")
 #
 # Most of a gradient's numbers are small, so it is enough to send the large ones. Write two functions:
 #
-# * `pack` takes the `count` numbers of `kept` that are furthest from 0, and puts their places and their values into **one** tensor, with 4 bytes for each
-#   number. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error feedback*). If a value is
-#   rounded, the part that is lost is not sent, so it stays in `kept` as well.
+# * `pack` takes the `count` numbers of `kept` that are furthest from 0, and puts their places and their values into **one** tensor, with a total of 4 bytes for
+#   each number that is sent. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error
+#   feedback*). If a value is rounded, the part that is lost in rounding is not sent, so this part stays in `kept` as well.
 # * `unpack` turns this tensor into a tensor of `size` numbers, which has the packed numbers at their places and 0 elsewhere. The two functions run on different
 #   ranks, so everything that `unpack` needs must be in the tensor.
 #
@@ -214,8 +214,8 @@ def faulty_sparse_step(weights, gradient, kept, count, rate):
 
 # %% [markdown]
 # The weights should reach a target. The gradient of each rank contains a little noise, which is different on each rank. `in_ranks` calls a function on several
-# ranks, which are processes of this machine. The more ranks take part, the more slowly the weights approach the target, although a mean over more ranks has
-# less noise.
+# ranks, which are processes of this machine. With the faulty step, the weights approach the target more slowly the more ranks take part, although a mean over
+# more ranks has less noise.
 
 # %%
 def distance(step, count):
@@ -240,9 +240,9 @@ show(faulty_sparse_step)
 # Write the step as it should be. The weights change by the mean over all ranks, and a rank that does not send a number for a place counts as 0 there. Send the
 # values without rounding them.
 #
-# Then look at your step with `show(sparse_step)`. With the right step, the same fraction of the way remains with 1, 2 and 4 ranks. If less remains with more
-# ranks, the step is also wrong, because it is larger than the mean. The check compares `weights` and `kept` with the right ones and does not count what is
-# sent, so an all-reduce of a dense tensor is allowed here, although it would send more.
+# Then look at your step with `show(sparse_step)`. With the right step, the same fraction of the way to the target remains with 1, 2 and 4 ranks. If less
+# remains with more ranks, the step is also wrong, because it is larger than the mean. The check compares `weights` and `kept` with the right values and does
+# not count what is sent, so an all-reduce of a dense tensor is allowed here, although it would send more.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -280,7 +280,8 @@ check.sparse(sparse_step)
 #
 # In the challenge *slow links*, four ranks train a network of 22,026 weights, and each rank has at most 400 batches of 32 samples. A gradient takes 10 ms.
 # Reach an accuracy of **84 %** on the test samples, as fast as you can. The check runs your entry three times, each time on new data that you have not seen,
-# over links of about 10 Mbit/s and 5 ms. All three runs must reach the target, and the median time counts. The baseline takes 35.5 s over 10 Mbit/s and 5 ms.
+# over links of about 10 Mbit/s and 5 ms. All three runs must reach the target, and the median time counts. The baseline takes 35.5 s over links of 10 Mbit/s
+# and 5 ms.
 #
 # | what your entry reaches | points |
 # |---|---|
@@ -291,10 +292,10 @@ check.sparse(sparse_step)
 # | a tenth, or less | 2 |
 #
 # You decide when `train` returns, so choose a number of steps that reaches the target on any data. Because some data are harder than others, this notebook asks
-# for 84 %, whereas the grader, which draws different data, asks for 80 %. Your entry's cell does not know what you have written above, so copy what you need
-# into it.
+# for 84 %, whereas the grader, which draws different data, asks for 80 %. Your entry's cell cannot use what you have written above, so copy what you need into
+# this cell.
 #
-# Run the cell with `try_out` first. It shows the time, the accuracy and the messages of a single run. The check below it makes three runs, which take several
+# Run the cell with `try_out` first. This cell shows the time, the accuracy and the messages of a single run. The check performs three runs, which take several
 # minutes on a slow machine.
 #
 # *Difficulty ●●●, 35 minutes, 8 points*

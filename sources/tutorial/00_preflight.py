@@ -40,7 +40,7 @@ cluster  # draws the cluster, with the devices of your machine
 # So far, every cell has been run by **this kernel**, which is the Python process behind the notebook. A cell that begins with `%%px` is run by **all ranks** at
 # the same time, and this kernel shows what they print, in the order of the ranks.
 #
-# The cluster is built on the package **ipyparallel**, which starts processes for a notebook (its *engines*, each of which is a rank here) and sends cells to
+# The cluster is built on the package **ipyparallel**, which starts processes for a notebook (the *engines*, each of which is a rank here) and sends cells to
 # them. This package also has a `%%px`, but the notebook uses the course's own version, which prints in the order of the ranks, adds the option `--setup`, and
 # includes the watch that you will meet below.
 #
@@ -61,8 +61,8 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # | `GROUP_RANK` | the number of my node |
 # | `LOCAL_RANK` | my number on my node, from 0, which selects my GPU |
 #
-# The same code ran four times, and only the values of these variables told the ranks apart. Nearly all code for distributed training is written in this way, as
-# *one program in which each rank does its own part.*
+# The same code ran four times, and only the values of these variables distinguished the ranks. Nearly all code for distributed training is written in this way,
+# as *one program in which each rank does its own part.*
 #
 # **Predict, then run.** In three short cells, first this kernel sets `x`, then each rank sets `x`, and finally this kernel prints `x`. What does the kernel
 # print? The next cell asks you this question, so choose an answer, click *Lock*, run the cells that follow, and read how your prediction was settled. You can
@@ -94,7 +94,7 @@ settle("00-whose-x", lambda: str(x))
 # %% [markdown]
 # <details><summary><b>Why?</b></summary>
 #
-# The last cell prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel
+# This kernel prints 100, because there are five processes and therefore five variables called `x`. A rank never sees this kernel's variables, and this kernel
 # never sees a rank's variables. Since nothing is shared, whatever one process needs from another process must be sent.
 # </details>
 #
@@ -115,8 +115,8 @@ print(greeting, "from rank", os.environ["RANK"])
 # at `MASTER_ADDR` and `MASTER_PORT` and in which each rank leaves its address. Whether a rank waits in this call until all ranks have arrived depends on the
 # library, so do not rely on such a wait.
 #
-# The library that carries the messages here is `gloo`, which works on every CPU, while `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
-# because a call of `gloo` waits on the line where you wrote it, and these waits are what we want to see.
+# The library that carries the messages here is `gloo`, which works on every CPU, whereas `nccl` is made for GPUs. This unit uses `gloo` even if you have GPUs,
+# because a call to `gloo` waits on the line where you wrote it, and these waits are what we want to see.
 #
 # Remember the option `--setup`, because it will become important.
 
@@ -133,7 +133,7 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 
 # %% [markdown]
 # An **all-reduce** combines the tensors of all ranks (it adds them, unless you choose a different operation), and every rank receives the result. It is the
-# heart of data-parallel training, where the tensors are gradients.
+# heart of data-parallel training, in which the tensors are gradients.
 #
 # **Predict, then run.** Each rank passes `[1, rank, 10 * rank]` to an all-reduce. What does rank 2 print afterwards?
 
@@ -196,7 +196,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # </details>
 #
 # Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the length of the
-# *patience* (10 seconds, or 30 where each rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank
+# *patience* (10 seconds, or 30 if each rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank
 # where it is waiting. From top to bottom, its report shows:
 #
 # * one line per rank, which says what the rank is doing and on which line of the cell;
@@ -209,13 +209,13 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # The picture in the report is the most useful one in this unit. Each disc is a rank, and **an arrow points from a rank that waits to the rank for which it
 # waits**. To find the cause, follow the arrows. If each rank waits for all ranks that its arrows point to, this walk has only two possible outcomes:
 #
-# * **The walk ends at a rank without an outgoing arrow.** That rank does not wait for any other rank, and it has not made the call. Ask what *it* did instead.
-#   (Above, this is rank 2.)
+# * **The walk ends at a rank without an outgoing arrow.** That rank does not wait for any other rank, and it has not made the call in which the others wait.
+#   Ask what *it* did instead. (Above, this is rank 2.)
 # * **The walk never ends, because the arrows form a circle** (this is called a *cycle*, and such a hang a *deadlock*). No rank is missing, but none of the
 #   ranks can go first.
 #
-# However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. A cycle alone is then not a deadlock, because a
-# rank outside the cycle may still send (Holt 1972).
+# However, a receive from any rank (units 08 and 09) needs only *one* of the ranks that its arrows point to. With such a receive, a cycle alone is not a
+# deadlock, because a rank outside the cycle may still send (Holt 1972).
 #
 # **Predict, then run.** Each rank wants to give its number to the next rank, but it receives before it sends. What does the wait-for graph look like?
 
@@ -345,7 +345,7 @@ print("through")
 # Therefore, begin with the last part of the report, *Root Cause (first observed failure)*.
 #
 # With `--redirects 3`, the output of each rank is written to a separate file instead of to the screen, and with `--tee 3` it is written to both. The option
-# `--log-dir` names the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. The next cell runs the exception
+# `--log-dir` names the folder for these files. The decorator `record` puts the traceback of the failed rank into the report. The next cell raises the exception
 # from above once more, this time under `torchrun`.
 
 # %%

@@ -81,7 +81,7 @@ print(f"sum over ranks {total.tolist()}, one process {gradient(slice(10)).tolist
 #
 # $$ J(w) = \frac{\lambda}{2} \lvert w \rvert^2 + \frac{1}{250} \sum_i \ell_i(w) $$
 #
-# The table at the end of each unit says whether the unit's system ends with the same weights as a single process. The reference is `track.one_process()`, a
+# The table at the end of each unit says whether a system ends with the same weights as a single process. The reference is `track.one_process()`, a
 # training run without any framework.
 
 # %% tags=["setup"]
@@ -211,7 +211,7 @@ settle("01-digits", equal)
 # stay identical down to the last bit. A single process, however, adds up the 250 rows in a different order from four ranks, each of which first adds up its own
 # rows.
 #
-# How far apart may the results be? If a sum of 250 terms is computed in a different order, it changes by about the square root of 250 roundings, and these
+# How far apart may the results be? If a sum of 250 terms is computed in a different order, it changes by about $\sqrt{250}$ rounding errors, and these
 # changes add up over 60 steps. The second and third lines of the output show this estimate for two dtypes. It is the reason why we ask for 1e-12 in `float64`
 # and for 2e-4 in `float32`. A larger difference means that there is a bug, because rounding cannot explain it. (The estimate is only a rule of thumb, since
 # rounding errors can grow in a run with a larger learning rate.)
@@ -343,8 +343,8 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The upper part shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted curve leaves it. The lower part
-# shows the distance from the single process, and each line of its grid marks a distance ten thousand times as large as the line below. The curves of the two
+# The upper panel shows the objective, step by step. Two curves follow the wide pale line of the single process, while the dotted curve leaves it. The lower
+# panel shows the distance from the single process, and each of its grid lines marks ten thousand times the distance of the line below. The curves of the two
 # sums differ from the single process only in the last bits, for all 60 steps. The mean of means, however, is wrong from the first step, because it minimises a
 # different objective, in which the rows of small shards count more. Nevertheless, the loss still falls, no call raises an error, and no rank differs from
 # another.
@@ -476,7 +476,7 @@ settle("01-tied", lambda: cluster.pull(TIMES)[0])
 # `parameters()`, however, lists a tied weight only once.
 #
 # A frozen weight has no gradient to send, so skip it on all ranks. A parameter that a rank did not *use* has no gradient either, but only on that rank, which
-# must then send zeros. All-reduces are matched by their order, not by name. If a rank skips an all-reduce, its next gradient is added to a different gradient
+# must send zeros. All-reduces are matched by their order, not by name. If a rank skips an all-reduce, its next gradient is added to a different gradient
 # of the other ranks (silently, if the sizes agree), and in the end the other ranks wait in vain. One rule covers both cases: all ranks send the gradients of
 # all parameters that require a gradient, in the same order.
 # </details>
@@ -506,7 +506,7 @@ for name, norm in {"nn.BatchNorm1d": nn.BatchNorm1d(64),
 # <details><summary>Why ranks may keep their own statistics</summary>
 #
 # Often, each rank uses the statistics of its own rows on purpose. The number of rows *per rank* is then a part of the model, and Goyal et al. (2017) keep it at
-# 32, however many ranks there are. Since the statistics for evaluation then also differ between ranks, send rank 0's statistics to all ranks before you compare
+# 32, however many ranks there are. Since the statistics for evaluation also differ between ranks, send rank 0's statistics to all ranks before you compare
 # or save models.
 # </details>
 #
@@ -546,7 +546,7 @@ print("drawn for all 8 rows, and cut:                      ",
 # ## What it costs
 #
 # A ring all-reduce of $m$ numbers moves $2 (p - 1) m$ numbers between $p$ ranks. Each rank sends $2 (p - 1) / p$ times the size of its gradients, which is a
-# factor of 1.5 on four ranks and of nearly 2 on many ranks (unit 04). This size depends on the model, and not on the number of rows. The ledger sees which
+# factor of 1.5 on four ranks and of nearly 2 on many ranks (unit 04). This amount depends on the model, and not on the number of rows. The ledger sees which
 # tensors are all-reduced and counts the bytes of a ring for each, but it does not look into the library. So it shows only that each gradient is sent once.
 
 # %%
@@ -601,7 +601,7 @@ if rank == 0:
 
 # %% [markdown]
 # > **On GPUs.** With NCCL, `all_reduce` returns as soon as the sum is *enqueued*, and `wait()` makes the GPU's stream wait instead of Python. Therefore, call
-# > `torch.cuda.synchronize()` before you read a clock. Since the order of the additions depends on the algorithm that NCCL chooses for this size and this
+# > `torch.cuda.synchronize()` before you read a clock. Since the order of the additions depends on the algorithm that NCCL chooses for each size and
 # > machine, compare results with a tolerance. Each rank stores its gradients on its own GPU (call `torch.cuda.set_device(local_rank)` first).
 
 # %% [markdown]
@@ -617,7 +617,7 @@ if rank == 0:
 #
 # ## What has aged
 #
-# <details><summary>Slides and articles of 2018 to 2021: what holds, and what does not</summary>
+# <details><summary>Slides and articles from 2018 to 2021: what holds, and what does not</summary>
 #
 # This unit discusses slides and articles from 2018 to 2021. The table shows which of their statements still hold.
 #
@@ -672,7 +672,7 @@ if rank == 0:
 # all-reduce, and unit 06 needs only one line, with DistributedDataParallel.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677),
-# section 3 for weight decay and the division. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in
+# section 3 for weight decay and the loss's divisor. N. J. Higham 1993, *The accuracy of floating point summation*, SIAM J. Sci. Comput. 14(4), for rounding in
 # sums.
 
 # %%

@@ -74,7 +74,7 @@ print("sum over the devices:", int(tf.add_n(parts)), " one device:",
 # %% [markdown]
 # ## A model split by its layers
 #
-# The model can be split, too. Here each **layer** of a model has its own device, which also holds the layer's weights, and the whole batch passes
+# The model can be split, too. Here, each **layer** of a model has its own device, which also holds the layer's weights, and the whole batch passes
 # through all of them. This is *model parallelism*, for a model that is too large for one device. Each layer also has its own tape, because the
 # backward pass must be placed on the same devices as the forward pass. It proceeds from the last device to the first.
 
@@ -141,7 +141,7 @@ for copy in strategy.experimental_local_results(weight):
 
 # %% [markdown]
 # One `assign_add` changed all copies. On real GPUs, only the list `devices` is different. Without a list, `MirroredStrategy()` uses every GPU that TensorFlow
-# sees (to restrict these GPUs, call `tf.config.set_visible_devices`).
+# sees (to hide some of them, call `tf.config.set_visible_devices`).
 
 # %% [markdown]
 # ## The global batch: `run` and `reduce`
@@ -270,12 +270,12 @@ draw.gradient_scaling(one_device, wrong, right)
 # <details><summary><b>Why?</b></summary>
 #
 # With n replicas, a shard has B/n of the batch's B examples. The mean over the shard divides by B/n and not by B, so each replica's gradient is n times too
-# large for its part, and the sum of these gradients is n times too large, too. In the picture, every weight is therefore on a line of slope n. Averaging over
-# the replicas repairs the scale, but only because all shards are equally large here. The uneven last batch below will show the difference. If you instead
-# divide by the **global** batch and sum, neither the number of replicas nor the size of a shard matters any more.
+# large for its part, and the sum of these gradients is n times too large, too. In the picture, the points (one for each weight) therefore lie on a line of
+# slope n. Averaging over the replicas repairs the scale, but only because all shards are equally large here. The uneven last batch below will show the
+# difference. If you instead divide by the **global** batch and sum, neither the number of replicas nor the size of a shard matters any more.
 #
 # With SGD, the wrong scale acts like a learning rate that is n times too high. With Adam, you hardly notice the wrong scale, because Adam divides by the size
-# of the gradient. Gradient clipping, however, then sets in while the right gradient is still n times smaller than the threshold.
+# of the gradient. Gradient clipping, however, sets in as soon as the right gradient exceeds 1/n of the threshold.
 # </details>
 #
 # TensorFlow's function for the right scale is `tf.nn.compute_average_loss(each, global_batch_size=BATCH)`. `Model.fit` scales the loss for you,
@@ -469,7 +469,7 @@ settle("02-remainder", agree)
 #
 # ## Metrics, fine-tuning, a checkpoint
 #
-# A metric keeps its counts in variables, so it, too, must be created in the scope, where `compile` creates it. To **fine-tune** a model, freeze the layers that
+# A metric keeps its counts in variables, so it, too, must be created in the scope, for example by `compile`. To **fine-tune** a model, freeze the layers that
 # must not change, and compile again, which gives the optimizer new variables. A **checkpoint** holds one copy of each mirrored variable, so you can read it
 # with a different number of replicas.
 
@@ -508,7 +508,7 @@ print("read on one device:",
 #
 # Most units from 01 to 10 train the same small network, each with a different system, and check whether training ends with the same weights as a single
 # process. The network and the task are defined in `manyhands.track`. The 1500 digits form six batches of 250 rows, and ten passes make 60 steps in `float64`.
-# The objective contains a penalty on the weights (weight decay). A training run without any framework serves as the reference. Here four replicas get 63, 63,
+# The objective contains a penalty on the weights (weight decay). A training run without any framework serves as the reference. Here, four replicas get 63, 63,
 # 63 and 61 rows. Since the penalty belongs to no row, `scale_regularization_loss` gives each replica a quarter of it.
 
 # %%
@@ -540,8 +540,8 @@ print(track.table("02",
                   {"MirroredStrategy": track.distance(track.numbers_of(model), reference)}))
 
 # %% [markdown]
-# The weights agree to 1e-12, because only the order of the additions differs. Unit 01 derives how many equal digits you can expect, and why the mean of means
-# gives different weights. The table grows from unit to unit.
+# The weights agree to 1e-12, because only the order of the additions differs. Unit 01 derives how many matching digits you can expect, and why the mean of
+# means gives different weights. The table grows from unit to unit.
 #
 # ## Throughput
 #
@@ -574,7 +574,7 @@ for n in (1, 2, 4):
 # %% [markdown]
 # Logical devices add no hardware, because they share one processor or one GPU. The work stays the same, but the pieces are smaller, and the sum over the
 # replicas is extra work, so expect no speed-up. Logical devices are for *learning and testing*. On n physical GPUs, the computation really is shared. A step
-# then takes about as long as the slowest replica's shard plus the all-reduce, or less where the two overlap. More GPUs pay off if a replica's shard still keeps
+# then takes about as long as the slowest replica's shard plus the all-reduce, or less if the two overlap. More GPUs pay off if a replica's shard still keeps
 # its GPU busy. For this reason, the global batch usually grows with the number of replicas, and the learning rate with it (Goyal et al. 2017; unit 17).
 #
 # <details><summary>Why logical devices may be faster all the same</summary>
@@ -693,7 +693,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # device and copies the result back.
 #
 # * **`TPUStrategy`** is the counterpart for TPUs (not run here), with the same scope, `run`, `reduce`, `fit` and scaling of the loss. The replicas are TPU
-#   cores, and XLA compiles the step for fixed shapes, so keep all batches at one size (`drop_remainder=True`).
+#   cores, and XLA compiles the step for fixed shapes, so keep all batches the same size (`drop_remainder=True`).
 #
 #   ```python
 #   resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
@@ -708,7 +708,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 # `MirroredStrategy` and its `fit` work, while the strategies of units 07 and 08 need a custom training loop. Whether that will change is open. In
 # 2024, Keras's author wrote that this question was for Keras's team at Google to answer, and for several machines he advised using Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), still open when we last looked). Keras's new interface,
-# `keras.distribution`, is for JAX (in 3.15, its file for TensorFlow begins with "do not use"). In JAX the step above needs no strategy, because
+# `keras.distribution`, is for JAX (in 3.15, its file for TensorFlow begins with "do not use"). In JAX, the step above needs no strategy, because
 # arrays carry a *sharding* and the compiler of `jit` inserts the all-reduce
 # ([JAX, Distributed arrays](https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automatic_parallelization.html)).
 #
@@ -733,7 +733,7 @@ settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["K
 #    update on every copy.
 # 2. *Mirrored variables:* `strategy.scope()` mirrors the variables created in it. `experimental_local_results(variable)` returns every copy.
 # 3. *Scaling:* Divide the sum of the examples' losses by the global batch, so that only rounding depends on the number of replicas.
-# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, so an uneven last batch is weighted slightly wrongly.
+# 4. *Uneven batches:* Sum losses, count examples, and divide once. `fit` averages the replicas' means, which is slightly wrong for an uneven last batch.
 # 5. *Silent mistakes:* See the table above.
 #
 # **Go on** with the lab `work/02_mirrored_strategy`, then unit 03 (the same in PyTorch, with threads), unit 06 (with one process per device), unit 07

@@ -69,8 +69,8 @@ settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 # <details><summary>Why?</summary>
 #
 # `chunk` rounds up, so 5 rows are cut into pieces of ceil(5 / 4) = 2 rows until no rows are left. The result is three pieces, and the fourth device has nothing
-# to do in this step. Unit 01 distributed 250 rows as 63, 63, 62 and 62, whereas here the last piece takes what is left. A device without rows may occur in the
-# last, small batch of an epoch.
+# to do in this step. Unit 01 distributed 250 rows as 63, 63, 62 and 62, whereas here the last piece takes what is left. In the last, small batch of an epoch,
+# a device may get no rows.
 # </details>
 #
 # `nn.DataParallel` splits **every tensor** of the inputs in this way, including the tensors in tuples, lists and dicts, and passes everything else to every
@@ -85,7 +85,7 @@ print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs
 
 # %% [markdown]
 # Replica 0 gets one of the two layers of the state and one of the four rows of the table. The input with the fewest pieces decides how many replicas run. Since
-# the state has two pieces here, half of `x` would silently never be processed. Therefore, make tables buffers of the module, and put the batch into dimension 0
+# the state has two pieces here, half of `x` would be skipped silently. Therefore, register tables as buffers of the module, and put the batch into dimension 0
 # of each input.
 #
 # <details><summary>Positional and keyword arguments</summary>
@@ -118,11 +118,11 @@ settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is n
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The copy's weight is a separate leaf of the graph, and nothing connects it with the original. Since the optimiser knows only the original, whose gradient is
+# The copy's weight is a separate leaf of the graph, and nothing connects it to the original. Since the optimiser knows only the original, whose gradient is
 # missing, the optimiser would never change anything.
 # </details>
 #
-# A copy that is made by an *operation* is connected with the original. For example, `to(device, copy=True)` is part of the graph, and its backward pass carries
+# A copy that is made by an *operation* is connected to the original. For example, `to(device, copy=True)` is part of the graph, and its backward pass carries
 # the gradient to the tensor that was copied. If there are several copies, the backward pass **adds up** their gradients, as it does for every tensor that is
 # used several times. This sum takes the role of the all-reduce in unit 01, and you do not have to write it.
 
@@ -155,7 +155,7 @@ for rows, replica in zip((2, 3), replicate(w, devices[:2])):
 #
 # ## Parallel apply
 #
-# Each replica runs in its own thread. Since the return value of a thread's function is lost, each thread writes its result into its place in a list.
+# Each replica runs in its own thread. Since the return value of a thread's function is lost, each thread stores its result at its place in a list.
 
 # %%
 def parallel_apply(replicas, inputs):
@@ -192,8 +192,8 @@ with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16):
 # <details><summary>What nn.DataParallel passes on to its threads</summary>
 #
 # `nn.DataParallel` passes on the grad mode and whether autocast is on. However, it does not pass on autocast's dtype, as you can read in `parallel_apply.py` of
-# PyTorch 2.15. The default dtype is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. So under `torch.autocast("cuda", dtype=torch.bfloat16)` the
-# replicas use `float16`, which overflows where `bfloat16` does not.
+# PyTorch 2.15. The default dtype is `bfloat16` on CPUs, as the cell shows, but `float16` on GPUs. Under `torch.autocast("cuda", dtype=torch.bfloat16)`, the
+# replicas therefore use `float16`, which overflows where `bfloat16` does not.
 # </details>
 #
 # ## Gather, and all together
@@ -382,18 +382,18 @@ settle("03-gil", shorter)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# On the right, with few large operations, *parallel apply* becomes shorter with two replicas, if there are two cores for them. With four replicas on two
+# On the right, with few large operations, *parallel apply* becomes shorter with two replicas if there are two cores for them. With four replicas on two
 # cores, nothing more is gained. On the left, with many small operations, every replica runs *all* the Python code of the module on a part of the rows. The
-# rows cost next to nothing here, whereas Python costs nearly everything and must wait in line. So the more replicas there are, the slower the step
+# rows take next to no time here, whereas the Python code takes nearly all of it and must wait in line. So the more replicas there are, the slower the step
 # becomes.
 #
-# *Replicate* is Python code, too, which runs for each replica in every step. Here, it takes little time because these networks have only one layer, but with a
+# *Replicate* is Python code, too, and it runs for each replica in every step. Here, it takes little time because these networks have only one layer, but with a
 # hundred layers it takes much longer. Although `nn.DataParallel` copies more cleverly than our `deepcopy`, it also walks through all modules in Python.
 #
 # *Backward* is not shared between threads here, because for CPU tensors, PyTorch runs the backward pass in the thread that called `backward`. For GPUs, PyTorch
 # has a C++ thread for each device.
 #
-# On a GPU, Python only *starts* an operation, and the device computes it. What counts then is whether one Python process can start operations for all
+# On a GPU, Python only *starts* an operation, and the device computes it. What counts is whether one Python process can start operations for all
 # devices fast enough. Small operations on fast GPUs behave like the left panel.
 # </details>
 #
@@ -509,9 +509,9 @@ else:
 # %% [markdown]
 # ## When, when not, and the three most common mistakes
 #
-# **Use DataParallel** for a quick look on a machine with a few GPUs, in a notebook, with a model of large operations. It is one line and needs no launcher and
-# no ranks. **What it costs** in every step is a copy of all weights for each device, copies of all inputs and outputs, a run of the Python code for each
-# replica, and memory on device 0.
+# **Use DataParallel** for a quick experiment in a notebook, on a machine with a few GPUs and with a model of large operations. It is one line and needs no
+# launcher and no ranks. **What it costs** in every step is a copy of all weights for each device, copies of all inputs and outputs, a run of the Python code
+# for each replica, and memory on device 0.
 #
 # **Do not use it** for anything else. DistributedDataParallel (DDP, unit 06) has one process for each device. With DDP, the devices do not share a GIL, the
 # weights are not copied in each step, gradients are sent while the backward pass runs, and several machines can take part. PyTorch's own page for
@@ -526,7 +526,7 @@ else:
 #
 # PyTorch itself makes the third mistake. With few rows, a keyword argument that is not a tensor still goes to *all* devices, and a replica is called
 # without its rows ([16432](https://github.com/pytorch/pytorch/issues/16432), [31460](https://github.com/pytorch/pytorch/issues/31460), both from 2019, and
-# still present in 2.15). The second trap concerns padded sequences. If they are unpacked to the longest sequence *of the replica*, they cannot be
+# still present in 2.15). The second trap concerns padded sequences. If they are unpacked to the length of the longest sequence *of the replica*, they cannot be
 # gathered. Use `pad_packed_sequence(..., total_length=...)` instead.
 # </details>
 #

@@ -42,7 +42,7 @@ groups = {p: dist.new_group(range(p), backend="gloo") for p in (2, 3, 4, 5)}
 # %% [markdown]
 # We use nothing but `dist.send` and `dist.recv`, which carry a message from one rank to one other rank. The groups below use gloo and CPU tensors, even on
 # machines with GPUs, because NCCL has different rules for single messages (see *The real ones*). The function `seen` runs a call on the first p ranks, and a
-# ledger records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the rank that sends most, and how many
+# ledger records its messages. `seen` then returns how many messages and bytes left the **busiest** rank, which is the rank that sends the most, and how many
 # **rounds** the call took. The number of rounds is the length of the longest chain of messages in which each message had to wait for the previous one. For
 # example, four sends by one rank take four rounds, whereas four messages from different ranks to one rank may travel at the same time, in one round.
 
@@ -73,7 +73,7 @@ def told(name, found):
 # ## Broadcast: a star and a tree
 #
 # Rank 0 has x, and all other ranks want it. The obvious way is a **star**, in which rank 0 sends x to each of them. However, the ranks that have already
-# received x could help. In a **tree** they do: in each round, every rank that has x sends it to a rank that does not have it yet.
+# received x could help. In a **tree**, they do: in each round, every rank that has x sends it to a rank that does not have it yet.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -217,7 +217,7 @@ settle("04-send-first", what_happened)
 # <details><summary>Why?</summary>
 #
 # `send` does not return before the other side has called `recv`, because gloo waits until the receiver reports that it has room for the message. Here, however,
-# the other side is in `send`, too, so no rank reaches its `recv`, and the ranks wait in a circle. Some libraries copy a small message aside and let the sender
+# the other side is in `send`, too, so no rank reaches its `recv`, and the ranks wait in a circle. Some libraries buffer a small message and let the sender
 # continue (MPI may do so below a size that it chooses). With such a library, the code works in every test with small tensors and hangs with the first large
 # one.
 # </details>
@@ -383,7 +383,7 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 # Halving and doubling is due to Rabenseifner (Thakur et al. 2005). MPI libraries use it for large tensors. The gloo library contains it, too, but
 # `torch.distributed` does not call it. Why, then, are rings so common? A rank in a ring talks to two neighbours, always over the same wires. In halving and
 # doubling, all ranks send simultaneously, and to a *different* partner in every round. In the first round, half of x travels to a partner that is half the
-# ranks away, and messages that share a wire must wait for each other. In addition, p should be a power of two.
+# number of ranks away, and messages that share a wire must wait for each other. In addition, p should be a power of two.
 #
 # ## What each rank sends
 #
@@ -391,8 +391,8 @@ settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 #
 # $$ 2 \, \frac{p-1}{p} \, S $$
 #
-# bytes. A way that looks simpler, and that is often written by accident, is to **gather everything**. Each rank sends its whole x to every other rank, and
-# every rank adds up all the tensors.
+# bytes. An algorithm that looks simpler, and that is often written by accident, is to **gather everything**. Each rank sends its whole x to every other rank,
+# and every rank adds up all the tensors.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -419,7 +419,7 @@ for way, call in ways.items():
     told(way, found)
 
 # %% [markdown]
-# All five ways give the same sum on 2, 3, 4 and 5 ranks.
+# All five algorithms give the same sum on 2, 3, 4 and 5 ranks.
 #
 # **Predict.** A learner has written an all-reduce that gathers everything instead of using a ring. The values are right, so only the bytes can show the
 # difference. What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
@@ -457,10 +457,11 @@ settle("04-test", enough)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# On two ranks, the busiest rank sends one tensor in all five ways, because a rank has only one partner and each of the two needs the other's x. From three
-# ranks on, a rank in a ring sends less than a rank that gathers everything, and the difference grows. Since $(p-1)/p$ is always below 1, a rank in a ring never
-# sends more than two tensors, on any number of ranks. No algorithm can do better for all ranks at the same time, as long as the ranks themselves do the adding
-# (Patarasuk and Yuan 2009). With the star, the busiest rank's bytes grow with p. If you gather everything, *every* rank is as busy as the centre of the star.
+# On two ranks, the busiest rank sends one tensor in all five algorithms, because a rank has only one partner and each of the two needs the other's x. From
+# three ranks on, a rank in a ring sends less than a rank that gathers everything, and the difference grows. Since $(p-1)/p$ is always below 1, a rank in a ring
+# never sends more than two tensors, on any number of ranks. No algorithm can do better for all ranks at the same time, as long as the ranks themselves do the
+# adding (Patarasuk and Yuan 2009). With the star, the busiest rank's bytes grow with p. If you gather everything, *every* rank is as busy as the centre of the
+# star.
 # </details>
 #
 # **Mistake 3: right values by the wrong algorithm.** Star and gather pass a test of values just as the ring does, and on two ranks they even pass a test of
@@ -495,14 +496,14 @@ for p in (4, 64, 1024):
 #
 # The tree's sum can take one round less than its broadcast, because a rank that waits for two messages may receive both in one round. On 5 ranks, for example,
 # the ledger has recorded 5 rounds for the tree all-reduce instead of 6. In the same way, the table assumes that $p - 1$ messages can arrive at a rank in one
-# round. The literature mostly counts with *one port*, where a rank receives one message at a time (Thakur et al. 2005). By that count, the gather takes $p - 1$
-# rounds and the star $2(p-1)$, which is closer to what many messages really cost.
+# round. The literature mostly assumes *one port*, so that a rank receives one message at a time (Thakur et al. 2005). Under this assumption, the gather takes
+# $p - 1$ rounds and the star $2(p-1)$, which is closer to what many messages really cost.
 # </details>
 #
-# We cannot build the table's last row, in which each rank sends its x to a switch once and receives the sum once. Such an all-reduce sends half as many bytes
-# as a ring, because the ranks no longer do the adding (Graham et al. 2016).
+# We cannot build the table's last algorithm, in which each rank sends its x to a switch once and receives the sum once. Such an all-reduce sends half as many
+# bytes as a ring, because the ranks no longer do the adding (Graham et al. 2016).
 #
-# When is a ring the wrong choice? It is wrong for a loss value or a flag, because on 1024 ranks, it takes 2046 rounds to sum four bytes. (A slow rank is no
+# When is a ring the wrong choice? It is wrong for a loss value or a flag, because it takes 2046 rounds for four bytes on 1024 ranks. (A slow rank is no
 # argument against rings, since it delays every synchronous all-reduce.) Unit 05 measures what a round and a byte cost on your machine, and finds the size at
 # which a tree and a ring take equally long.
 #
@@ -511,10 +512,10 @@ for p in (4, 64, 1024):
 # You do not have to write rings for training, because **gloo** (CPU) and **NCCL** (NVIDIA GPUs) already contain all of this. gloo's all-reduce is a ring,
 # unless its caller asks for a different algorithm.
 #
-# NCCL chooses an algorithm by the size of the tensor and by the wiring. It builds several rings through all GPUs, one for each *channel*, and each ring carries
-# a part of the tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
+# NCCL chooses an algorithm according to the size of the tensor and the wiring. It builds several rings through all GPUs, one for each *channel*, and each ring
+# carries a part of the tensor. On a node with eight network cards, each ring leaves the node through a different card, so all cards are used
 # ([nccl 412](https://github.com/NVIDIA/nccl/issues/412)). Many clusters connect card $i$ of all nodes to one switch, and these cards then form a *rail*. NCCL's
-# tree differs from ours. It consists of *two* binary trees over the nodes, each of which carries half of x, in small pieces that follow each other (a
+# tree differs from ours. It consists of *two* binary trees over the nodes, each tree for half of x, in small pieces that follow each other (a
 # *pipeline*). A node in the middle of one tree is a leaf of the other, so no node sends more than about $2S$, and the latency grows with the logarithm of the
 # number of nodes (Sanders et al. 2009). Inside a node, the ranks form a chain. If GPUs are connected by an NVSwitch, the switch can do the adding (NVLS, since
 # Hopper), and SHARP does the same in InfiniBand switches. In `torch.distributed`, gloo and NCCL are called by the same functions:
@@ -581,11 +582,11 @@ if rank == 0:
     print(ledger.table())
 
 # %% [markdown]
-# > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one GPU; 2.30 has an experimental way around this),
+# > **On GPUs.** Use `init_process_group("nccl")`, one GPU per rank (NCCL refuses two ranks on one GPU; version 2.30 has an experimental way around this),
 # > `torch.cuda.set_device` before the first call, and contiguous tensors on the GPU. The collectives stay the same, but the messages do not. A call returns
 # > when it is *enqueued*, so `send` returns before x has left, and `wait()` makes the GPU's stream wait instead of Python. There are no tags, so the messages
-# > of a pair are matched in order. `isend` and `recv` of our ring can hang, because a pair's first message needs both ranks and a pair has one queue; start
-# > both with one `dist.batch_isend_irecv`. A hang shows up at a later line that reads a value, and a watchdog ends the process after ten minutes.
+# > of a pair are matched in order. The `isend` and `recv` in our ring can hang, because a pair's first message needs both ranks and a pair has one queue; start
+# > both with one `dist.batch_isend_irecv`. A hang shows up on a later line that reads a value, and a watchdog ends the process after ten minutes.
 
 # %% [markdown]
 # ## What has aged

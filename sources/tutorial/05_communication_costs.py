@@ -2,7 +2,7 @@
 # # 05 What communication costs
 #
 # Unit 04 counted rounds and bytes, and this unit determines what they cost. It measures two numbers for a link and derives the time of every collective from
-# these numbers. At the end, you can
+# them. At the end, you can
 #
 # * time messages reliably, and fit latency and bandwidth with a confidence band.
 # * predict how long a ring, a tree, halving and doubling, a parameter server, and an all-reduce over two kinds of links take on any number of ranks.
@@ -12,8 +12,9 @@
 #
 # **Before:** unit 04. **Minutes:** 55 · **Ranks:** 4, and then 4 on an emulated network. A place to stop is marked in the middle.
 #
-# All cells run in this kernel. `cluster.run(function, ...)` calls a function in the processes of all ranks, where it must import what it needs, and returns
-# what each rank returns. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different there.
+# All cells run in this kernel. `cluster.run(function, ...)` calls a function in the processes of all ranks, where the function must import what it needs, and
+# returns what each rank returns. Single messages go through gloo with CPU tensors, even on a machine with GPUs. The box *On GPUs* explains what is different
+# there.
 
 # %%
 from functools import partial
@@ -51,7 +52,7 @@ joined = cluster.run(join)
 #
 # ## A ping-pong
 #
-# The sender cannot see when a message arrives. Therefore, the receiver sends a reply, and we take half of the round-trip time. The first rounds do not count,
+# The sender cannot see when a message arrives. Therefore, the receiver sends a reply, and we take half the round-trip time. The first rounds do not count,
 # because they set up the connection.
 
 # %%
@@ -101,16 +102,16 @@ settle("05-latency", longer)
 # <details><summary>Why?</summary>
 #
 # The message of 1024 bytes takes hardly any longer, because well below $\alpha B$ (tens of thousands of bytes on a quiet machine, hundreds of thousands on a
-# busy one), you pay for the latency, which comes from system calls and from waking up the other process. Only well above $\alpha B$ do the bytes matter.
+# busy one), you pay for the latency, which comes from system calls and from waking up the other process. Only above $\alpha B$ do the bytes dominate.
 #
-# The last column shows that something else ran on the machine, and that one message waited for it. This raises the mean, but not the median. Therefore, never
-# report the mean of a few timings.
+# The last column shows that something else ran on the machine, and that one message waited for it. The wait raises the mean, but not the median. Therefore,
+# never report the mean of a few timings.
 # </details>
 #
 # ## The fit
 #
 # To see which fit is right, we need a link whose true values are known. We therefore draw the times of a link with a latency of 30 µs, a bandwidth of 2 GB/s
-# and a noise of 2.5 %. As on a real machine, every seventh time is disturbed. (The lab's checks draw times in the same way.)
+# and a noise of 2.5 %. About every seventh time is disturbed, as on real machines. (The lab's checks draw times in the same way.)
 
 # %%
 from manyhands.checks import communication_costs_cases as cases
@@ -157,14 +158,14 @@ settle("05-fit", fitting)
 # <details><summary>Why?</summary>
 #
 # The means give three times the true latency, because a few disturbed times count as much as all others together. If we minimise errors in seconds, an error of
-# 1 % at 268 MB is 1340 µs, which is more than forty times the latency that we look for. As a result, the largest messages alone determine the line, and the
-# latency is whatever they leave over, which is 17 µs here and can even be negative with different noise. Relative errors treat all sizes alike. To use relative
-# errors, minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight each error by $1/t$.
+# 1 % at 268 MB is 1340 µs, which is more than forty times the latency that we are looking for. As a result, the largest messages alone determine the line, and
+# the latency is whatever they leave over, which is 17 µs here and can even be negative with different noise. Relative errors treat all sizes alike. To use
+# relative errors, minimise $\sum \big((\alpha + n\beta - t)/t\big)^2$, that is, weight each error by $1/t$.
 # </details>
 #
 # ## How far can it be trusted?
 #
-# If you measure again, the numbers are a little different. To estimate how different, the **bootstrap** (Efron 1979) pretends to measure again. For each size,
+# If you measure again, the numbers differ a little. To estimate by how much, the **bootstrap** (Efron 1979) pretends to measure again. For each size,
 # it draws as many of our times as there are, with replacement. It fits these times and repeats the procedure. The middle 90 % of the fits form a band.
 # `manyhands.simulate` contains the fit and the bootstrap.
 
@@ -184,12 +185,12 @@ print("drawn:", told(n_bytes, drawn_s))
 print("yours:", told(sizes, times_s))
 
 # %% [markdown]
-# The band shows how much the numbers vary by chance, and nine of ten such bands contain the truth. However, a band does not show whether the *model* is right,
+# The band shows how much the numbers vary by chance, and nine in ten such bands contain the truth. However, a band does not show whether the *model* is right,
 # because even a straight line through a curve can have a very narrow band.
 #
 # ## Four all-reduces
 #
-# A collective consists of rounds that follow each other. Each round costs $\alpha$ and the time for its bytes. The ledger of unit 04 has counted both rounds
+# A collective consists of rounds that follow each other. Each round costs $\alpha$ and the time for its bytes. The ledger of unit 04 counted both rounds
 # and bytes:
 #
 # | all-reduce of $n$ bytes | rounds | bytes in each | time |
@@ -251,9 +252,9 @@ settle("05-large", lambda: fastest(100_000_000))
 # ranks, where it handles few messages, the server is the fastest.
 #
 # With 100 MB, halving and the ring win, because their bytes never take longer than $2n/B$, whatever the number of ranks. The ring's latencies do grow, to 61 of
-# the 161 ms on 1024 ranks. Halving has few latencies, and on a power of two none of the four all-reduces beats it. However, the model does not know that
-# partners in halving are far apart and that their messages may share wires, so libraries use rings all the same. The server's link carries $w$ times the tensor
-# in each direction. (A server can be split into several, as in unit 08.)
+# the 161 ms on 1024 ranks. Halving has few latencies, and on a power of two, none of the other three all-reduces beats it. However, the model does not know
+# that partners in halving are far apart and that their messages may share wires, so libraries use rings all the same. The server's link carries $w$ times the
+# tensor in each direction. (A server can be split into several, as in unit 08.)
 # </details>
 #
 # The times of ring and tree are two straight lines in $n$. From 4 ranks on, the tree has fewer rounds but the steeper line, so the lines cross at
@@ -371,7 +372,7 @@ for size in (16, 1_000_000):
 # network namespace, and a switch between the nodes delays each packet as a link of the given bandwidth and delay would. We take four nodes with 10 Mbit/s and
 # 10 ms between them, as on a poor line between two cities, because such a link is so slow that the processor hardly matters.
 #
-# If this machine cannot emulate a network, the cell prints BLOCKED with the reason, and the pictures show our recorded times, labelled as such.
+# If this machine cannot emulate a network, the next cell prints BLOCKED with the reason, and the pictures show our recorded times, labelled as such.
 
 # %% tags=["measured"]
 from manyhands.cluster import emulated
@@ -432,7 +433,7 @@ def crossed():
 settle("05-crossing", crossed)
 
 # %% [markdown]
-# The next cell shows our recorded run, on a busy machine with two cores. In this run, `ready ahead` is the ring again, with one difference:
+# The next cell shows our recorded run on a busy machine with two cores. In this run, `ready ahead` is the ring again, with one difference:
 
 # %%
 far_link = simulate.fit(recorded.EMULATED.n_bytes, recorded.EMULATED.times_s)
@@ -505,8 +506,8 @@ settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 # <details><summary>Why?</summary>
 #
 # Even `ready ahead` reaches less than half of the link's bandwidth at 64 kB, because six latencies take half of its time. A bandwidth describes only large
-# tensors, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more bytes than that, so it keeps its links busy
-# and still has a low busbw.
+# tensors, so report the time for small ones. Moreover, busbw counts the bytes that *must* move. The tree moves more bytes than that, so it can keep its links
+# busy and still have a low busbw.
 #
 # On 8 H100 GPUs, NCCL lets the NVSwitch do the adding (NVLS) by default, and nccl-tests then print a busbw of up to 480 GB/s on links of 450 GB/s, because
 # fewer bytes travel. In this case, busbw no longer describes a link. With `NCCL_ALGO=Ring`, the tests print about 370 GB/s
@@ -560,8 +561,8 @@ def on_nodes_s(call, n_bytes, calls=3):
     return (time.perf_counter() - start_s) / calls
 
 # %% [markdown]
-# **Predict.** Two nodes of two ranks are connected as above. How many times does a large tensor cross a node's link in a flat all-reduce, and how many times in
-# two levels? By what factor are two levels faster?
+# **Predict.** Two nodes of two ranks each are connected as above. How many times does a large tensor cross a node's link in a flat all-reduce, and how many
+# times in two levels? By what factor are two levels faster?
 
 # %%
 # Run this cell to make your prediction.
@@ -615,7 +616,7 @@ settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][2
 #
 # In the flat ring, which passes through the ranks in order, each node's last rank sends $2 \cdot \frac{3}{4}$ tensors to the other node. In two levels, each of
 # a node's two ranks sends $2 \cdot \frac{1}{2}$ times half a tensor, so together they send one tensor. Therefore, two levels are 1.5 times as fast for a large
-# tensor, or slightly faster. (With 16 bytes, nearly all of the traffic is set-up. For so few bytes, the model is also rough. It lets each round of `flat` wait
+# tensor, or slightly more. (With 16 bytes, nearly all of the traffic is set-up. For so few bytes, the model is also rough. It lets each round of `flat` wait
 # for the slow link, although a chunk crosses this link in only three of its six hops, and it omits the second latency, for "ready", that a crossing may take.)
 #
 # With many nodes and one link each, both all-reduces send nearly two tensors over each link. However, two levels save rounds, since they take $2(g-1) + 2(m-1)$
@@ -701,11 +702,11 @@ settle("05-buckets", best)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. One bucket takes long with either library (287 or 282 ms), because
+# If the gradients travel one by one, they pay the latencies of an all-reduce 161 times. One bucket is slow with either library (287 or 282 ms), because
 # nothing is sent before the backward pass ends. A number in between is best, but how much it helps depends on the library. With only ring and tree, small
 # buckets look terrible, but nearly half of the 476 ms for 161 buckets are spent on the bytes of our tree, which sends the whole tensor in each round. With
 # halving, buckets of 10 MiB are best, and buckets of 4 to 25 MiB take the same time to within 4 ms, so DistributedDataParallel's default of 25 MiB is in a flat
-# valley. For a different number of ranks or different links, a different size is best, and in the lab you look for this size. The backward pass itself ends
+# valley. For a different number of ranks or different links, a different size is best, and in the lab, you look for this size. The backward pass itself ends
 # after 120 ms, but the network needs 161 ms for these bytes, whatever the size of the buckets. Together with the latencies and the time before the first bucket
 # is ready, 50 ms are therefore not hidden.
 # </details>
@@ -750,7 +751,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # > **On GPUs.** A call returns when it is *enqueued*, so a timer around the call measures only the enqueuing. Call `torch.cuda.synchronize()` before each look
 # > at the clock, or use `torch.cuda.Event`s. The first collective of a group and the first message of a pair also pay for NCCL's set-up, so warm up. NCCL's
 # > kernels run on the GPU's own processors and slow down the computations that run next to them. For a ping-pong, `send` and `recv` are enough, but a
-# > hand-written ring needs `dist.batch_isend_irecv` (unit 04). Compare your cluster by the busbw of nccl-tests' `all_reduce_perf`.
+# > hand-written ring needs `dist.batch_isend_irecv` (unit 04). Judge your cluster by the busbw of nccl-tests' `all_reduce_perf`.
 
 # %% [markdown]
 # **The three most common mistakes.** If you time *only the sending*, you miss the arrival, because `send` returns when the message has been handed over, and a
@@ -764,7 +765,7 @@ for name in ("dgx-a100", "dgx-h100", "dgx-b200", "a2-highgpu-8g"):
 # | older talks and articles say | today |
 # |---|---|
 # | two GPUs do 200 iterations' work in the time of 100 | This holds if messages cost nothing. Between two GPUs they cost $n/B$ and two latencies, and between many GPUs, nearly $2n/B$ and $2(p-1)$ latencies. Overlap hides these costs (unit 06). |
-# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. According to the model, only the number of rounds grows with $p$, so 100 MB at 7 GB/s and 5 µs take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
+# | with 1024 GPUs more than 20 % of the time goes into communication | This is the talk's own number. According to the model, mainly the number of rounds grows with $p$, so 100 MB at 7 GB/s and 5 µs take 29 ms on 64 ranks and 39 ms on 1024. NCCL has more than a ring, namely trees between the nodes with chains inside them, and switches that add up (unit 04). |
 # | a parameter server in the middle, or peer to peer | The server's one link carries everything, so servers are sharded (unit 08), or there is no server. |
 # | Horovod's pull request tests a *fused* all-reduce | Fusion is still its core. The buffer has doubled to 128 MB, and the cycle is 1 ms instead of 5 ([0.21, 2020](https://github.com/horovod/horovod/pull/2468)). |
 #

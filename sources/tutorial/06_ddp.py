@@ -243,7 +243,7 @@ print(f"weights the same as alone, to 1e-5: {far < 1e-5}")
 # * **DDP** joins gradients into *buckets*, here of 2 MiB. Because of `register_comm_hook`, it calls its all-reduce from Python, where our ledger records the
 #   call.
 #
-# `median_steps` runs twelve steps of each way in turn, drops the first three, and keeps the median.
+# `median_steps` runs the three ways in turn, for twelve steps each, drops the first three steps of each, and keeps the median.
 
 # %%
 # %%px
@@ -269,7 +269,7 @@ steps = median_steps({
     "DDP": (lambda: ddp(inputs).square().mean(), lambda: None)})
 
 # %% [markdown]
-# **Predict.** In which of the three ways does the first message leave before the backward pass has ended? How many messages does a step of each way send?
+# **Predict.** In which of the three ways does the first message leave before the backward pass has ended? How many messages does a step send in each of them?
 
 # %%
 # Run this cell to make your prediction.
@@ -367,7 +367,7 @@ for step in range(3):
 #
 # With `gradient_as_bucket_view=True`, `grad` is a view into the buckets, which saves a copy of all gradients. With `static_graph=True`, you promise that every
 # step uses the same parameters in the same way. With `ddp.register_comm_hook(None, default_hooks.bf16_compress_hook)`, DDP sends half as many bytes. However,
-# this hook keeps only two to three digits of each gradient, and the ranks also *add* in bf16, so the error grows with the number of ranks. We found a median
+# this hook keeps only two or three digits of each gradient, and the ranks also *add* in bf16, so the error grows with the number of ranks. We found a median
 # error of 0.3 % along a chain of 8 ranks, and of 2 % along a chain of 512. (The hook is experimental, and its documentation asks for NCCL.)
 # </details>
 #
@@ -443,7 +443,7 @@ print("10 samples in stored order:", list(sampler))
 #
 # With `shuffle=True`, all ranks draw the same permutation from `seed + epoch`.
 #
-# **Predict.** How do the orders of samples in three epochs differ if you forget `set_epoch`?
+# **Predict.** How do the orders of samples in three epochs compare if you forget `set_epoch`?
 
 # %%
 # Run this cell to make your prediction.
@@ -521,9 +521,9 @@ print(f"of 100 samples tested and trained on: {trained_and_tested(own)}, with on
 #
 # ## A parameter that is not used
 #
-# DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket is
-# for the weights and biases of `used` and of `skipped`, so only two of its four gradients become ready. As a result, the bucket is never sent, and `used` keeps
-# each rank's local gradients. DDP notices this at the *next* forward pass and raises an error.
+# DDP sends a bucket when all of its gradients are ready, but a branch that the forward pass has skipped never produces any. In the model below, one bucket
+# holds the gradients of the weights and biases of `used` and of `skipped`, so only two of its four gradients become ready. As a result, the bucket is never
+# sent, and `used` keeps each rank's local gradients. DDP notices this at the *next* forward pass and raises an error.
 
 # %%
 # %%px
@@ -614,7 +614,7 @@ print(f"{3 + rank % 2} batches, {train_together(3 + rank % 2)} steps")
 
 # %% [markdown]
 # Early stopping needs a common number, and so does `ReduceLROnPlateau`, which may otherwise lower the ranks' learning rates after different epochs. On GPUs,
-# `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only once in many steps.
+# `if not everyone` waits for the device, so agree on the number of batches before the epoch, and decide about early stopping only at long intervals.
 #
 # > **A good place to stop.** The second half is about the job around a step. To continue in a new kernel, select the next cell
 # > and choose *Run*, *Run All Above Selected Cell*.
@@ -725,7 +725,7 @@ settle("06-workers", lambda: max(("input", "forward", "backward"), key=shorter))
 # *Does it overlap with backward?* The first messages begin long before the backward pass ends. The part that extends beyond the last gradient is the tail.
 #
 # *Does the step wait for its input?* Without workers, `input` takes 32 times 1 ms. During this time, the rank neither computes nor sends, and because of the
-# all-reduce no other rank can go on either. With two workers, the batch is ready in advance, as long as the workers load batches faster than the steps use
+# all-reduce, no other rank can go on either. With two workers, the batch is ready in advance, as long as the workers load batches faster than the steps use
 # them. (Where all cores are busy, the workers do not get a core in time, and `input` stays long.)
 #
 # To see the whole trace with every operation, find the names of rank 0's files in `cluster.pull("files")[0]`, and open one of them in your browser at
@@ -851,7 +851,7 @@ print(track.table("06", {"DistributedDataParallel": cluster.pull("of_sums")[0]})
 # correct loss of a rank is the sum over its rows, divided by the 250 rows of all ranks and multiplied by 4, because DDP divides the sum of the gradients by 4.
 # Weight decay needs no such correction, since the optimiser applies it once, after the average.
 #
-# Gradient accumulation has the same trap, and in language models the error is large, because micro-batches hold different numbers of tokens. If you take the
+# Gradient accumulation has the same trap, and in language models, the error is large, because micro-batches hold different numbers of tokens. If you take the
 # mean over each micro-batch, the tokens of a short micro-batch count more. Instead, sum the losses, divide by the number of tokens in all micro-batches of all
 # ranks, and multiply by the number of ranks, because DDP averages. Several libraries computed this loss incorrectly until 2024 (for example
 # [torchtune](https://github.com/meta-pytorch/torchtune/pull/1875)).
@@ -883,7 +883,7 @@ print(done.stdout or done.stderr, end="")
 # <details><summary>A number of nodes that changes</summary>
 #
 # The second command also accepts `--nnodes 2:4 --max-restarts 3`. Nodes may then be lost and join again, except the host of the endpoint. That host holds the
-# rendezvous, so if it is lost, the job ends (unit 18). After each change, all ranks start again from the last checkpoint. (By default there are no restarts,
+# rendezvous, so if it is lost, the job ends (unit 18). After each change, all ranks start again from the last checkpoint. (By default, there are no restarts,
 # and a job ends as soon as one rank fails.)
 # </details>
 #
@@ -922,7 +922,7 @@ run = cluster.launch("scripts/06_train.py", "--epochs", "3", "--checkpoint", che
 # 6. All ranks load the checkpoint before they train, because DDP's constructor would give them rank 0's weights but not its momentum.
 # 7. All ranks call `destroy_process_group()` at the end.
 #
-# Some calls need all ranks, although they do not look like it. A trace reveals, for example, that the first forward pass of a DDP model with batch norm sends
+# Some calls need all ranks, although this is not obvious. A trace reveals, for example, that the first forward pass of a DDP model with batch norm sends
 # buffers, even in evaluation without gradients.
 
 # %%
@@ -985,15 +985,15 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 # and a test checks it). To try it, run `python scripts/06_lightning.py` in a terminal, in the folder `work/`. Lightning adds its own sampler unless you disable
 # this (`use_distributed_sampler=False`).
 #
-# For a job of full size, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
+# As a full-size job, [scripts/06_dogs.py](scripts/06_dogs.py) trains EfficientNet-B2 on Stanford Dogs, if you have the photos.
 # </details>
 #
 # <details><summary>When is DDP not enough?</summary>
 #
-# In float32 with Adam, each rank holds 16 bytes for each parameter (4 for the weight, 4 for the gradient, and 8 for two moments). DDP's buckets add 4 bytes,
-# unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion parameters, before the first activation is stored. More
-# GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, but sends 1.5 times as many bytes in a
-# step. If only the activations do not fit, first accumulate smaller micro-batches or recompute activations (unit 14), and stay with DDP.
+# In float32 with Adam, each rank holds 16 bytes for each parameter (4 for the weight, 4 for the gradient, and 8 for the two moments). DDP's buckets add 4
+# bytes, unless you set `gradient_as_bucket_view=True`. A GPU with 80 GB is therefore full at 4 or 5 billion parameters, before the first activation is stored.
+# More GPUs do not help, because every rank holds everything. FSDP2 (unit 16) divides the 16 bytes by the number of ranks, but sends 1.5 times as many bytes in
+# a step. If only the activations do not fit, first accumulate smaller micro-batches or recompute activations (unit 14), and stay with DDP.
 # </details>
 #
 # <details><summary>Is one rank slow, or are all of them slow?</summary>
@@ -1028,7 +1028,7 @@ settle("06-resume", lambda: last_number(run.output[0]) == last_number(done.stdou
 #
 # * Averaging gradients is not enough, because models that start apart stay apart. Parameters and buffers must be equal at the start.
 # * Hooks send gradients during the backward pass, so only the tail costs time.
-# * A step sends one message per bucket, and with `no_sync` it does so only once for all micro-batches.
+# * A step sends one message per bucket, and with `no_sync`, it does so only once for all micro-batches.
 # * Uneven data is padded, so some samples are seen twice.
 # * Every decision to leave a loop or to lower the learning rate needs a number that all ranks have in common.
 # * `torch.compile` makes a graph for each bucket, and it changes the names in a checkpoint unless it compiles in place.

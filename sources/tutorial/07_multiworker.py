@@ -49,8 +49,8 @@ for kind, index in [("chief", 0), ("worker", 0), ("worker", 1)]:
 # | host:port | where *this* process listens; two processes on one host need two ports | all processes have the same port, or a colleague is using the port |
 # | `task.type`, `task.index` | which process this one is; the index numbers the processes **within** the kind, from 0 | the index runs through all kinds |
 #
-# **The chief** does what must be done only once, such as keeping checkpoints and logs. If there is no process of that kind, worker 0 is the chief. The chief
-# also trains, like all other workers.
+# **The chief** does what must be done only once, such as keeping checkpoints and logs. If there is no process of the kind `chief`, worker 0 is the chief. The
+# chief also trains, like all other workers.
 #
 # Each of our ranks chooses a free port on its host, and the ranks exchange their addresses. Then each rank writes its own `TF_CONFIG`.
 
@@ -232,7 +232,7 @@ settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 #
 # * `DATA`: in step 1, the workers together have the samples 0 to 3, which is the batch that a single process would have. Training therefore ends with the same
 #   weights, too.
-# * `FILE`: each sample appears once, but in step 3 worker 0 has samples 4 and 7 while worker 1 has none. Worker 1 has reached the end of its files and
+# * `FILE`: each sample appears once, but in step 3, worker 0 has samples 4 and 7 while worker 1 has none. Worker 1 has reached the end of its files and
 #   continues with empty batches, because all workers must take the same number of steps. You should therefore have many files of equal size.
 # * `OFF`: every worker goes through all of the data in six steps of two samples, so each sample counts twice. This policy is right only if your own code gives
 #   each worker a different dataset.
@@ -250,7 +250,7 @@ settle("07-once", lambda: sorted(sum(sum(seen[mixed], []), [])) == [*range(12)])
 #
 # ## Scale the loss
 #
-# We train the network of this track for 60 steps on 250 rows of digits each, with everything in `float64`. The reference is a single process without a
+# We train the network of this track for 60 steps of 250 rows of digits each, with everything in `float64`. The reference is a single process without a
 # framework. Each worker has 125 rows of each batch. Since gradients are summed over the workers, each worker must divide its losses by the *global* batch size.
 # The penalty, however, belongs to no row and must be counted only once.
 
@@ -336,7 +336,7 @@ settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 #
 # The mean makes the gradient of the data term twice as large, but `scale_regularization_loss` has divided the penalty correctly. Half the rate therefore
 # repairs the data term but makes the penalty half as strong. With Adam, halving the rate is wrong for a different reason. Since Adam divides by the size of the
-# gradient, a factor of two hardly changes its steps, whereas half the rate makes them half as large. On eight workers, the gradient is eight times too large.
+# gradient, a factor of two hardly changes its steps, whereas half the rate makes them half as large. On eight workers, the factor of two becomes eight.
 # </details>
 #
 # ## Model.fit
@@ -362,7 +362,7 @@ print(track.table("07", cluster.pull("far")[0]))
 
 # %% [markdown]
 # The weights agree to 1e-12 rather than to the last bit, because the workers add the same numbers in a different order. This agreement also requires
-# `set_floatx("float64")`. Without this call, Keras builds the whole network in `float32`, and in the end the weights differ by 2e-7. It is not enough to make
+# `set_floatx("float64")`. Without this call, Keras builds the whole network in `float32`, and in the end, the weights differ by 2e-7. It is not enough to make
 # only the layers `float64`, because Keras keeps the factor of the penalty, 0.005, in `float32`, with a relative error of 2e-8.
 #
 # ## What the chief does, and what all workers must do
@@ -526,7 +526,7 @@ folder.cleanup()
 
 # %% [markdown]
 # On one machine, `MirroredStrategy` (unit 02) trains on all GPUs in one process. Use two workers side by side to try out what will later run on two machines.
-# In PyTorch, the two lines that begin with `worker` become two commands
+# In PyTorch, the two lines that call `worker` become two commands
 # `torchrun --nnodes 2 --node-rank N --nproc-per-node 2 --master-addr 127.0.0.1 --master-port PORT train.py`, one with N = 0 and one with N = 1, again with
 # `CUDA_VISIBLE_DEVICES` in front of each (unit 06).
 #
@@ -565,17 +565,17 @@ print(f"a step on two workers: "
 #
 # **Do not use it** when one machine is enough, because `MirroredStrategy` needs no network. Do not use it for machines that come and go (unit 18) or differ
 # in speed, since the slowest one sets the pace (units 08 and 09), or for models that do not fit on one device (units 12 to 16). For new work in PyTorch, use
-# DDP instead (unit 06). For one model on many machines, Keras's author advises Keras 3 on JAX
+# DDP instead (unit 06). For one model on many machines, Keras's author recommends Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024).
 #
-# **The three most common mistakes.** The first is a `TF_CONFIG` whose `cluster` is not the same everywhere, or whose index runs through all kinds. At best, one
-# worker raises `ValueError` (because its `task_id` exceeds the maximum), while the others wait silently. The second is a loss that is divided by the number of
-# the worker's own rows. The third is something that only one worker does, for example shuffling the data in its own order, or writing a checkpoint on the chief
-# alone. You will meet all three mistakes in the lab.
+# **The three most common mistakes.** The first is a `TF_CONFIG` whose `cluster` is not the same everywhere, or whose index is counted across all kinds. At
+# best, one worker raises `ValueError` (because its `task_id` exceeds the maximum), while the others wait silently. The second is a loss that is divided by the
+# number of the worker's own rows. The third is something that only one worker does, for example shuffling the data in its own order, or writing a checkpoint on
+# the chief alone. You will meet all three mistakes in the lab.
 #
 # ## What has aged
 #
-# <details><summary>Slides and articles of 2018 to 2021, and today</summary>
+# <details><summary>Slides and articles from 2018 to 2021, and today</summary>
 #
 # | slides and articles of 2018 to 2021 say | today |
 # |---|---|

@@ -180,7 +180,7 @@ settle("08-sync", same)
 # worker ever changes a weight itself.
 # </details>
 #
-# The penalty belongs to no row and to no worker, so the server adds it once in a step. **Mistake 1** is to put the penalty into each worker's loss. Four
+# The penalty belongs to no row and to no worker, so the server adds it once per step. **Mistake 1** is to put the penalty into each worker's loss. Four
 # workers then apply four times the decay without an error.
 #
 # ## The server's link
@@ -254,7 +254,7 @@ settle("08-four-servers", compared)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The lines are formulas, and the marks are what the ledger recorded. With $w$ workers and $S$ bytes of weights, one server's link carries $w S$ in each
+# The lines follow formulas, and the marks are what the ledger recorded. With $w$ workers and $S$ bytes of weights, one server's link carries $w S$ in each
 # direction, so every additional worker slows down all of them. Two servers halve the slope, but the line stays straight. With as many servers as workers, every
 # link carries $S$ in each direction, however many workers there are. More servers than that do not help, because each worker's own link still carries all of
 # $S$. The ring carries nearly $2S$ in each direction, but it uses both directions at the same time. Our workers pull only after they have pushed, so servers
@@ -272,8 +272,8 @@ settle("08-four-servers", compared)
 # machines without GPUs.
 # </details>
 #
-# The next cell computes the times in seconds by the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10 Gbit/s
-# and a latency of 50 microseconds. With overlap, the servers' times would be about half as long.
+# The next cell computes the times in seconds with the model of unit 05 (`manyhands.simulate`), for a pull after the push, 100 MB of gradients, links of 10
+# Gbit/s and a latency of 50 microseconds. With overlap, the servers' times would be about half as long.
 
 # %%
 from manyhands.simulate import parameter_server_s, ring_s
@@ -451,7 +451,7 @@ if rank in (2, 5):
 #
 # [scripts/08_parameter_server.py](scripts/08_parameter_server.py) trains the same network with `ParameterServerStrategy`. It needs one chief, two workers, and
 # one or two servers, each as a separate process that finds the others through `TF_CONFIG` (unit 07). Workers and servers run `tf.distribute.Server(...).join()`
-# and wait for operations to run. Only the **chief** has a program:
+# and wait for work. Only the **chief** has a program:
 #
 # ```python
 # strategy = tf.distribute.ParameterServerStrategy(resolver)        # before any other operation
@@ -598,7 +598,7 @@ except ValueError as error:
 # | stale gradients do no harm | you must be able to repeat a run |
 #
 # The people who make these libraries are stricter than the table above. Keras's author calls TensorFlow's `ParameterServerStrategy` "basically never the right
-# idea, even if you have multiple machines", and for one model on many machines with GPUs he advises Keras 3 on JAX
+# idea, even if you have multiple machines", and for one model on many machines with GPUs, he recommends Keras 3 on JAX
 # ([Keras issue 20585](https://github.com/keras-team/keras/issues/20585), 2024). Large embedding tables (the first row) remain the usual reason for servers.
 #
 # **What it costs.** For w workers and $S$ bytes of weights, the link of each of s servers carries $wS/s$ bytes in each direction, and each worker's link
@@ -613,13 +613,13 @@ except ValueError as error:
 # * *A synchronous server* ends with the same weights as a single process, up to rounding. An asynchronous one uses stale gradients.
 # * With w workers and $S$ bytes of weights, *the link* of one server carries $wS$ in each direction, and the link of each of s servers carries $wS/s$. More
 #   than w servers do not help, because a worker's own link carries $S$. Overlapping push and pull halves the time.
-# * *Variables are distributed* by bytes and not by number, and large variables are split by rows. Hot rows are pulled once for a batch, and rows are assigned
+# * *Variables are distributed* by bytes and not by number, and large variables are split by rows. Hot rows are pulled once per batch, and rows are assigned
 #   to servers in turn.
 # * *In TensorFlow*, the chief schedules functions on workers, and servers store the variables. If a worker is lost, a different worker takes over its work.
 # * *The old names* and their successors are in the table above.
 # * *Three mistakes* are the decay on each worker, variables assigned by number, and an answer before all workers have pushed.
 #
-# **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's servers. After that, unit 09 treats staleness, and
+# **Now the lab:** you write sharded servers under a byte limit for each link, and train with TensorFlow's servers. After that, unit 09 covers staleness, and
 # unit 06 shows today's usual method.
 #
 # **References.** J. Dean et al. 2012, *Large scale distributed deep networks*, NIPS,

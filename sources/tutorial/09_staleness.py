@@ -81,8 +81,8 @@ def work(pause_s):
 
 # %% [markdown]
 # The server takes a gradient from **whichever worker is first**, because it calls `dist.recv` without `src`. It applies this gradient immediately and sends
-# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, this barrier never
-# makes a worker wait.
+# that worker the new weights, while the other workers learn nothing of the update. `Barrier` is explained later. With a bound of infinity, it never makes
+# a worker wait.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -177,8 +177,8 @@ print(sum(step.staleness for step in log) == sum(last.values()) - len(log))
 # %% [markdown]
 # ## The schedule is all that chance has done
 #
-# If you train again, gradients meet different versions, and the final weights differ. However, the log records from which version each gradient was computed,
-# so a single process can **replay** the run. Update t subtracts the gradient at version `v[t]` from the newest weights.
+# If you train again, gradients come from different versions, and the final weights differ. However, the log records from which version each gradient was
+# computed, so a single process can **replay** the run. Update t subtracts the gradient at version `v[t]` from the newest weights.
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot \nabla \ell_t(w_{v_t}), \qquad \text{staleness} = t - v_t $$
 
@@ -317,7 +317,7 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # With fresh gradients, the bound is $2 (1 + m)$, so momentum allows a larger rate. With a delay of 1, the bound is $1 - m$, which is a tenth of the bound
 # without momentum, and longer delays behave in a similar way. Each gradient enters all later steps, in total $1 + m + m^2 + \ldots = 1 / (1 - m)$ times, so
 # momentum 0.9 moves the weight ten times as far. If we multiply the largest rates by ten for this reason, the delays 1, 4 and 8 allow 1, 0.27 and 0.14,
-# respectively, instead of 1, 0.35 and 0.18 without momentum. If you take over both the rate *and* the momentum of a synchronous run, you are far beyond the
+# respectively, instead of 1, 0.35 and 0.18 without momentum. If you adopt both the rate *and* the momentum of a synchronous run, you are far beyond the
 # bound.
 # </details>
 #
@@ -466,7 +466,7 @@ for delay in (0, 1, 4, 8):
                     for rate in (0.01, 0.002)))
 
 # %% [markdown]
-# Adam does not cure old gradients. At a delay of 1, the larger rate is still better, but at delays of 4 and 8 the smaller rate wins, as with SGD.
+# Adam does not cure old gradients. At a delay of 1, the larger rate is still better, but at delays of 4 and 8, the smaller rate wins, as with SGD.
 #
 # ## What the bound does not cover (optional)
 #
@@ -546,10 +546,10 @@ for bound in (0, 2, float("inf")):
               f"{objective(w).item():.3f}")
 
 # %% [markdown]
-# <details><summary>Why is bound 2 hardly faster than lockstep?</summary>
+# <details><summary>Why is a bound of 2 hardly faster than lockstep?</summary>
 #
-# Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that the others move at the pace of worker 2. Therefore, a
-# bound helps if the workers take turns at being slow. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
+# Since worker 2 is *always* slower, a bound lets the others run ahead by a few steps once, but after that, the others move at the pace of worker 2. Therefore,
+# a bound helps if the workers take turns at being slow. If one worker is always slow, give it fewer rows (unit 01) or leave it out.
 #
 # Without a bound, the fast workers contribute most of the gradients. If each worker has its own rows, as here, the rows of the fast workers count more often,
 # so the run minimises a different objective.
@@ -561,7 +561,7 @@ for bound in (0, 2, float("inf")):
 #
 # ## Backup workers
 #
-# A second remedy keeps gradients fresh, because it is **synchronous but does not wait for the last workers**. Start N + b workers on the same weights, take the
+# A second remedy keeps gradients fresh. It is **synchronous but does not wait for the last workers**. Start N + b workers on the same weights, take the
 # step with the first N gradients, and discard the late gradients.
 #
 # How late are the late gradients? Each worker in turn times 100 gradients, alongside whatever else your machine is doing.
@@ -698,7 +698,7 @@ for name, options in {"an average after each step, 15 steps": (1, 15),
         print(f"{name:<38} {options[1]:>3} all-reduces, objective {value:.3f}")
 
 # %% [markdown]
-# With 15 all-reduces, local SGD and DiLoCo reach about the same objective as 120 all-reduces, because eight steps are few and the ranks' data are alike. (There
+# With 15 all-reduces, local SGD and DiLoCo reach about the same objective as a run with 120, because eight steps are few and the ranks' data are alike. (There
 # are six batches and four ranks, so ranks 0 and 2 see batches 0, 2 and 4, and ranks 1 and 3 see the other three.) The outer momentum hardly helps a run of 15
 # rounds. DiLoCo's paper uses an outer rate of 0.7, a momentum of 0.9, AdamW as the inner optimiser, and hundreds of steps between two averages.
 #
@@ -730,10 +730,10 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
           f"  largest weight {np.max(weight):.2f}")
 
 # %% [markdown]
-# Without weights, old samples even change the sign of one component, whereas with weights the mean is exactly right. However, a large weight makes the gradient
-# noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in the last
-# line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again, so the
-# staleness of samples is also bounded.
+# Without weights, old samples even change the sign of one component, whereas with weights, the mean is exactly right. However, a large weight makes the
+# gradient noisy, and the weight of a long answer is a product of one factor for each token. Therefore, weights are limited (IMPALA, Espeholt et al. 2018, as in
+# the last line), or samples whose probability has changed too much get no gradient (PPO, Schulman et al. 2017). Limits make the gradient a little wrong again,
+# and the staleness of samples is also bounded.
 
 # %% [markdown]
 # > **On GPUs.** NCCL refuses a receive without `src`, and its collectives wait for all members. Therefore, bounded staleness, backup workers, and any server
@@ -754,7 +754,7 @@ for name, drawn, weight in (("new samples", new, 1), ("old samples", old, 1),
 #
 # ## What has aged
 #
-# <details><summary>What still holds of slides of 2018 to 2019, and what does not</summary>
+# <details><summary>What still holds of slides from 2018 and 2019, and what does not</summary>
 #
 # | they say | today |
 # |---|---|

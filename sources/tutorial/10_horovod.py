@@ -308,7 +308,7 @@ settle("10-other-order", lambda: weight_on_1(False))
 #
 # The ranks without a state took a step with a gradient of zero, in which only the decay acted, so their weight is 8 - 0.5 * (0 + 0.5 * 8) = 6. Horovod's own
 # examples broadcast the weights first. Without weight decay, both orders are right, but with weight decay, you must broadcast **the optimiser first and the
-# weights last**. Plain SGD has no state, so the call takes that step on every rank, including rank 0. In this case, leave the call out.
+# weights last**. Plain SGD has no state, so `broadcast_optimizer_state` takes that step on every rank, including rank 0. In this case, leave the call out.
 #
 # A second trap is that `DistributedOptimizer(optimiser)` returns a new optimiser without the state of the original optimiser. Therefore, wrap the optimiser
 # first, and read the checkpoint afterwards.

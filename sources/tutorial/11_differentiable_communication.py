@@ -471,7 +471,7 @@ for step in range(3):
     print(weight.item(), end=" ")
 
 # %% [markdown]
-# On all ranks, the weight is 0 at first and then moves half of the remaining way to 1.5 in each step.
+# On all ranks, the first `update` sets the weight to 0, and each further one halves the distance to 1.5.
 #
 # ## Two wrong rows
 #

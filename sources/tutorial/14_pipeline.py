@@ -262,7 +262,7 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
       f"kept {most} micro-batches")
 
 # %% [markdown]
-# The gradients and the time are the same as with GPipe, but rank $r$ now keeps only $\min(M, S - r)$ micro-batches, so at most $S$ of them.
+# The gradients and the time are the same as with GPipe, but rank $r$ now keeps only $\min(M, S - r)$ micro-batches, and therefore at most $S$ of them.
 
 # %% [markdown]
 # > **On GPUs.** NCCL has no tags, so the i-th send to a rank matches its i-th receive. Two neighbours that send to each other can hang even with `isend`. For this reason, Megatron-LM and

@@ -1,22 +1,24 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Tensor and mesh parallelism"}
 # # 15 Tensor and mesh parallelism
 #
-# This unit cuts layers on the inside, so that four ranks work on the same rows. At the end, you can
+# This unit cuts single layers into parts, so that four ranks work on the same rows. At the end, you can
 #
-# * cut two layers so that one all-reduce in each direction is enough, and explain what goes wrong without each of the two functions that perform it.
-# * cut a transformer block by heads, columns and rows, count what it sends, and replace all-reduces by all-gathers and reduce-scatters.
-# * write a program once, lay it out on a mesh of ranks in five ways, and predict the bill of each layout.
-# * read DTensor's placements, cut a model with `parallelize_module`, and combine it with `fully_shard` on a second axis of the mesh.
-# * cut a vocabulary, and compute its loss without gathering the scores.
-# * write context parallelism in two ways, and expert parallelism with a capacity and a router that learns.
+# * cut two layers so that one all-reduce in each direction is enough, and explain what goes wrong if either of the two functions that perform these all-reduces
+#   is missing.
+# * cut a transformer block by heads, columns and rows, count what the block sends, and replace all-reduces by all-gathers and reduce-scatters.
+# * write a program once, lay it out on a mesh of ranks in five ways, and predict what each layout sends.
+# * read DTensor's placements, cut a model with `parallelize_module`, and combine this cut with `fully_shard` on a second axis of the mesh.
+# * split a vocabulary over the ranks, and compute the loss without gathering the scores.
+# * implement context parallelism in two ways, and expert parallelism with a capacity and a router that learns.
 #
-# **Before:** you can use collectives (unit 04), and you know experts (unit 11) and a layer that is cut in two ways (unit 13). **Minutes:** 65 · **Ranks:** 4.
+# **Before:** you can use collectives (unit 04), and you know what experts are (unit 11) and how to cut a layer in two ways (unit 13). **Minutes:** 65 ·
+# **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
-# cluster is healed. All numbers are float64, so results can agree with a single process to 1e-12.
+# cluster is healed. We compute in float64, so that results can agree with those of a single process to 1e-12.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -68,14 +70,14 @@ up_bias, down_bias = drawn(16), drawn(8)
 # %% [markdown]
 # ## A layer cut by columns, a layer cut by rows
 #
-# We use two layers with a nonlinearity between them, $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways, and a matrix is a convolution
-# with one pixel.
+# We use two layers with a nonlinearity between them, $y = \mathrm{gelu}(x A + a)\, B + b$. Unit 13 cut a convolution in two ways. Both cuts also work for a
+# matrix product, which is a convolution over a single pixel.
 #
-# * Cut $A$ by **columns**, which gives a *column-parallel layer*. Rank $r$ computes some columns of $x A$ completely, and it needs the whole $x$.
-# * Cut $B$ by **rows**, which gives a *row-parallel layer*. Rank $r$ multiplies some columns of its input by the matching rows, which gives one *summand* of
+# * Cut $A$ by **columns**, which gives a *column-parallel layer*. Rank $r$ computes some columns of $x A$ completely, and needs the whole $x$.
+# * Cut $B$ by **rows**, which gives a *row-parallel layer*. Rank $r$ multiplies some columns of the input by the matching rows, which gives one *summand* of
 #   the whole $y$.
 #
-# **Predict.** Each of four ranks has 4 of the 16 columns of $A$ and the 4 rows of $B$ with the same numbers, and gelu is between the layers. How many
+# **Predict.** Each of four ranks has 4 of the 16 columns of $A$ and the 4 rows of $B$ with the same indices, and gelu is applied between the layers. How many
 # collectives are needed until every rank has the whole $y$?
 
 # %%
@@ -103,11 +105,11 @@ settle("15-forward", lambda: len(cluster.pull("ledger.entries")[0]))
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# gelu treats each number separately, and each number of $h$ is complete on the rank that has it. This rank's numbers are exactly what its rows of $B$ need.
+# gelu treats each number separately, and each number of $h$ is complete on the rank that has it. A rank's numbers of $h$ are exactly what its rows of $B$ need.
 # Therefore, nothing is sent between the layers, and only the last sum needs a collective.
 # </details>
 #
-# Two mistakes are easy to make. The bias of the row layer must be added *after* the sum, because otherwise each rank would add it once. In addition, a
+# Two mistakes are easy to make. The bias of the row layer must be added *after* the sum, because otherwise the sum would contain it once for each rank. A
 # nonlinearity after a row layer must wait for the sum, since $\mathrm{gelu}(u + v)$ is not $\mathrm{gelu}(u) + \mathrm{gelu}(v)$.
 
 # %%
@@ -130,9 +132,7 @@ if rank == 0:
 # | **f**, `copy_to` | where $x$ enters the columns | x as it is | all-reduce |
 # | **g**, `reduce_from` | where the summands leave the rows | all-reduce | the gradient as it is |
 #
-# We run the two layers first with both functions and then without f.
-#
-# **Predict.** Without f, which gradients differ from the gradients that a single process computes?
+# **Predict.** Without f, which gradients differ from those that a single process computes?
 
 # %%
 # Run this cell to make your prediction.
@@ -183,15 +183,15 @@ settle("15-without-f", wrong_without)
 # <details><summary>Why?</summary>
 #
 # The gradient of $y$ is complete on every rank, so the gradients of the rank's own weights are right. However, $x$ went to four ranks, each of which knows only
-# the summand that came back through *its* columns. Since $x$ is the output of the layers before, all *their* gradients would be wrong, too, and no error is
-# raised.
+# the summand of its gradient that came back through *its* columns. In a network, $x$ is the output of earlier layers, so all *their* gradients would be wrong,
+# too, and no error would be raised.
 # </details>
 #
 # ## A transformer block, by heads
 #
 # Attention can be cut in the same way, because a **head** looks only at its own columns of q, k and v. We cut q, k and v by columns, with whole heads on each
-# rank, and the output layer by rows. The block of the course's small GPT counts its heads by the columns that it finds. On each rank, we keep a part of its
-# layers and put f and g around attention and MLP, while norms and residuals stay whole.
+# rank, and the output layer by rows. The block of the course's small GPT derives its number of heads from the columns that it finds. On each rank, we keep a
+# part of each linear layer and put f and g around attention and MLP, while norms and residuals stay whole.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -240,7 +240,7 @@ def wrong_in(part):
             if apart([(p.grad, right[name.replace("_bias", ".bias")])]) > 1e-12]
 
 # %% [markdown]
-# **Predict.** How many all-reduces does the whole block need, forward and backward together?
+# **Predict.** How many all-reduces does the whole block need for forward and backward together?
 
 # %%
 # Run this cell to make your prediction.
@@ -266,23 +266,23 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# There are two forward and two backward, each of a whole activation (rows x positions x width), in every block and every step. This bill does not fall with
-# more ranks, and the ranks have hardly anything else to do while they wait.
+# Every block needs two all-reduces in forward and two in backward, each of a whole activation (rows x positions x width). More ranks do not make these smaller,
+# and the ranks have hardly anything else to do while they wait.
 
 # %% [markdown]
-# > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits a block are too many for a slower network (Narayanan et al. 2021). The domain was a server of 8 GPUs for years, and in a GB200 NVL72 it is a rack of 72. On TPUs, it is the torus that joins the chips.
-# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. It required `CUDA_DEVICE_MAX_CONNECTIONS=1`, so that the GPU starts the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, and a large one in bfloat16.
-# > Two things below work differently in PyTorch on CPUs, since DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
+# > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits per block are too many for a slower network (Narayanan et al. 2021). For years, such a domain was a server of 8 GPUs, but in a GB200 NVL72 it is a rack of 72. On TPUs, its counterpart is the torus that joins the chips.
+# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. With `CUDA_DEVICE_MAX_CONNECTIONS=1`, which it required, the GPU started the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, which must be large in bfloat16.
+# > Two of the PyTorch functions below work differently on CPUs. DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
 
 # %% [markdown]
 # ## Sequence parallel: the same bytes, less memory
 #
-# All four ranks compute the same norms, residuals and dropout and keep these activations whole. However, such layers treat each *position* of the sequence
-# separately, so we can cut the positions there, which is *sequence parallelism* (Korthikanti et al. 2022). Then f becomes an all-gather of the positions, with
-# a reduce-scatter in backward, and g becomes a reduce-scatter, with an all-gather in backward.
+# All four ranks compute the same norms, residuals and dropout, and each rank keeps the whole activations. However, these operations treat each
+# *position* of the sequence separately, so we can cut the positions there. This is *sequence parallelism* (Korthikanti et al. 2022). Then f becomes an
+# all-gather of the positions, with a reduce-scatter in backward, and g becomes a reduce-scatter, with an all-gather in backward.
 #
 # **Predict.** Outside attention and MLP, rank $r$ now has only 2 of the 8 positions, and it computes the loss of these positions. Nothing else has changed.
-# Which gradients does it hold only in part?
+# Which gradients does a rank hold only in part?
 
 # %%
 # Run this cell to make your prediction.
@@ -331,15 +331,15 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce is a reduce-scatter and an all-gather (unit 04), so four of each replace four all-reduces, and by the ledger's ring model the bytes are the
-# same. The gradients of parameters that a rank used only for its own positions must be summed, but these are few numbers.
+# An all-reduce consists of a reduce-scatter and an all-gather (unit 04), so four of each replace the four all-reduces. By the ledger's ring model, the number
+# of bytes is the same. The gradients of parameters that a rank used only for its own positions must be summed, but these parameters are small.
 #
 # <details><summary>What gloo sends, and what is kept for backward</summary>
 #
-# PyTorch has both functions with their gradients in a private module (before 2.13, they are called `all_gather_tensor_autograd` and
-# `reduce_scatter_tensor_autograd`). gloo builds its reduce-scatter from a whole all-reduce and sends more, whereas NCCL does not. Our version keeps what it has
-# gathered for the backward pass, whereas Megatron-LM keeps only its own positions and gathers again. If a block is recomputed in backward, the all-reduces of
-# its forward pass are repeated, so there are up to six instead of four.
+# In a private module, PyTorch has an all-gather and a reduce-scatter that autograd can differentiate (before 2.13, they were called
+# `all_gather_tensor_autograd` and `reduce_scatter_tensor_autograd`). Unlike NCCL, gloo builds its reduce-scatter from a whole all-reduce and therefore sends
+# more. For the backward pass, our version keeps what it has gathered, whereas in Megatron-LM each rank keeps only its own positions and gathers again. If a
+# block is recomputed in backward, the all-reduces of its forward pass are repeated, so up to six all-reduces are needed instead of four.
 # </details>
 
 # %% [markdown]
@@ -348,10 +348,10 @@ settle("15-places", in_part)
 # %% [markdown]
 # ## One program, five layouts
 #
-# So far, we have written every cut into the program, and Mesh TensorFlow (Shazeer et al. 2018) takes it out again. The **dimensions** of tensors get names, and
-# the ranks form a **mesh** whose **axes** have names. A **layout** specifies which dimension is cut along which axis, and every dimension that it does not
-# mention stays whole. If a product sums over a dimension that is cut, the ranks along its axis hold summands, which must be added. `manyhands.mesh` is a small
-# version of this idea, built on f and g.
+# So far, we have written every cut into the program, whereas Mesh TensorFlow (Shazeer et al. 2018) keeps the cuts separate from it. The **dimensions** of
+# tensors get names, and the ranks form a **mesh** whose **axes** have names. A **layout** specifies which dimension is cut along which axis, and every
+# dimension that it does not mention stays whole. If a product sums over a dimension that is cut, the ranks along its axis hold summands, which must be added.
+# `manyhands.mesh` is a small version of this idea, built on f and g.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -375,8 +375,8 @@ def program(x, up, down):
 # Rank $r$ is in row $r \,\mathrm{div}\, 2$ and column $r \bmod 2$, so ranks 0 and 2 differ along `dp`, which is downwards in the picture below, and ranks 0 and
 # 1 along `tp`. The loss is the sum of squares of $y$.
 #
-# **Predict.** Take a batch of 8, 8 inputs, 16 hidden units and 4 outputs, and add up the numbers that a rank contributes to all-reduces, forward and backward.
-# Of the layouts that cut something, which has the smallest bill? Which has it if the batch is 64?
+# **Predict.** Take a batch of 8 rows, 8 inputs, 16 hidden units and 4 outputs, and add up how many numbers a rank contributes to all-reduces in forward and
+# backward. Of the layouts that cut something, which has the smallest total, and which has it if the batch is 64?
 
 # %%
 # Run this cell to make your prediction.
@@ -435,11 +435,11 @@ settle("15-large", lambda: cheapest(64))
 # <details><summary>Why?</summary>
 #
 # *Data parallel* sums the gradients of its weights (128 + 64 numbers, whatever the batch) and the loss, whereas *model parallel* sums $y$ (batch x 4). *Both*
-# sums half of each, and *inputs cut* sums $h$, before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. The bill is therefore only one
-# criterion alongside work and memory, and both cuts together quarter the work.
+# sums half of the gradients and half of $y$, and *inputs cut* sums $h$ before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. What is
+# sent is therefore only one criterion, next to work and memory, and only *both* quarters the work of a rank.
 # </details>
 #
-# The next picture shows what each rank holds, with the whole tensor in grey, and what the ledger counts as summed at $h$ and at $y$.
+# The next picture shows what each rank holds, with the whole tensor in grey, and how many numbers are summed at $h$ and at $y$ according to the ledger.
 
 # %%
 # %%px
@@ -476,7 +476,7 @@ print(table(picture))
 who_holds_what(picture, (2, 2))
 
 # %% [markdown]
-# The second row shows Megatron's two layers, where nothing is sent at $h$. Not every layout makes sense, however.
+# The second row of the picture shows Megatron's two layers, where nothing is sent at $h$. However, not every layout is possible.
 
 # %% tags=["raises-exception"]
 # %%px --ranks 0
@@ -485,8 +485,8 @@ Mesh(grid, {"batch": "dp", "in": "dp"}).cut(torch.ones(8, 8), DIMS["x"])
 # %% [markdown]
 # ## DTensor: the layout travels with the tensor
 #
-# PyTorch's `DTensor` carries its **placements**, one for each axis of the mesh. `Shard(d)` means cut along dimension d, `Replicate()` a copy on each rank, and
-# `Partial()` a summand on each rank. The method `redistribute` changes the placements and sends what this requires.
+# PyTorch's `DTensor` carries its **placements**, one for each axis of the mesh. `Shard(d)` means a cut along dimension d, `Replicate()` a copy on each rank,
+# and `Partial()` a summand on each rank. The method `redistribute` changes the placements and sends whatever the change requires.
 
 # %%
 # %%px
@@ -510,7 +510,8 @@ for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
         print(f"{str(before):<12} -> {str(after):<12}: {calls(ledger)}")
 
 # %% [markdown]
-# On GPUs, the last one is an all-to-all with a quarter of the bytes. An operation finds the placement of its result itself.
+# On GPUs, the last of these changes is an all-to-all, which sends a quarter of the bytes. An operation on DTensors determines the placement of its result
+# itself.
 #
 # **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is the placement of `a @ b`?
 
@@ -536,10 +537,10 @@ if rank == 0:
 settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 
 # %% [markdown]
-# This is a row layer, and DTensor performs the sum only when an operation such as tanh needs it. The result is right, but messages are sent where you do not
-# see them, so check with a `Ledger`.
+# The product is a row layer, and DTensor performs the sum only when an operation such as tanh needs it. The result is right, but messages are sent where you do
+# not see them, so check with a `Ledger`.
 #
-# `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. We use it on our block, whose code does not change.
+# `parallelize_module` cuts a model according to a **plan**, which has a style for each layer. The code of our block stays unchanged.
 
 # %%
 # %%px
@@ -568,8 +569,8 @@ def tried(plan, shard=None):
     return ahead, back, apart(pairs) < 1e-12
 
 # %% [markdown]
-# **Predict.** By hand, we needed 2 all-reduces forward and 2 backward. In this plan, q, k, v and up are `ColwiseParallel`, while out and down are
-# `RowwiseParallel`. How many all-reduces does the backward pass need now?
+# **Predict.** Cut by hand, the block needed 2 all-reduces in forward and 2 in backward. In the next plan, q, k, v and up are `ColwiseParallel`,
+# while out and down are `RowwiseParallel`. How many all-reduces does the backward pass need now?
 
 # %%
 # Run this cell to make your prediction.
@@ -594,12 +595,12 @@ settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# Each of q, k and v takes the whole input separately, so f is called three times, and each call sums in backward. By hand, one f came before all three. The
-# plan `mended` turns the norm's output into a DTensor once, so that the three gradients are added while they are `Partial`, and then summed once. A right
-# result tells you nothing about the bill.
+# Each of the layers q, k and v receives the whole input separately, so f is called three times, and each call causes an all-reduce in backward. In the block
+# that we cut by hand, a single f precedes all three layers. The plan `mended` turns the norm's output into a DTensor once, so that the three gradients are
+# added while they are `Partial` and are then summed over the ranks once. A right result does not tell you how much was sent.
 # </details>
 #
-# Sequence parallelism is also a plan. Its trap is that layers return plain tensors by default, while the residual adds a DTensor.
+# Sequence parallelism can also be written as a plan. The trap is that layers return plain tensors by default, whereas the residual adds a DTensor.
 
 # %%
 # %%px
@@ -621,26 +622,26 @@ except RuntimeError as error:
         print("without use_local_output=False:", str(error).split(",")[0])
 
 # %% [markdown]
-# Again, q, k and v send separately.
+# Again, the layers q, k and v send their messages separately.
 #
 # <details><summary>Where are the sums of the norms' gradients?</summary>
 #
-# These gradients are `Partial`, so `full_tensor()` has summed them after the ledger was closed. The all-reduce of one number is the loss.
+# These gradients are `Partial`, so `full_tensor()` summed them after the ledger had been closed. The all-reduce of one number sums the loss.
 # </details>
 #
 # <details><summary>Can a single process do all of this?</summary>
 #
-# PyTorch has a `LocalTensor` (in 2.15 still private, `torch.distributed._local_tensor`), with which one process holds the pieces of all ranks, on a process
-# group that is only simulated. Our block under the plan gives the same gradients there, and a ledger counts the same calls. It quickly shows placements, values
-# and calls. However, it does not show time, a hang, or what happens when ranks do different things.
+# With PyTorch's `LocalTensor` (in `torch.distributed._local_tensor`, still private in 2.15), one process holds the pieces of all ranks, on a process group that
+# is only simulated. Our block under the plan gives the same gradients there, and a ledger counts the same calls. A `LocalTensor` quickly shows placements,
+# values and calls. However, it does not show times, hangs, or what happens when ranks do different things.
 # </details>
 #
 # ## A vocabulary, cut
 #
-# The embedding and the head of a language model are split along the vocabulary. A rank that does not have the row for a word contributes zeros, and g sums the
-# contributions of all ranks. The scores of the head must stay where they are, because they are usually the network's largest tensor if attention is fused. For
-# example, for 8,192 positions and the 128,256 words of Llama 3 they take 4.2 GB in float32. `loss_parallel` computes the cross-entropy of a DTensor that is
-# split along the vocabulary.
+# The embedding and the head of a language model are split along the vocabulary. In the embedding, a rank that does not have the row for a word contributes
+# zeros, and g sums the contributions of all ranks. The scores of the head must stay split, because they are usually the network's largest tensor if attention
+# is fused. `loss_parallel` computes the cross-entropy of a
+# DTensor that is split along the vocabulary.
 #
 # **Predict.** There are 32 positions and 128 words, of which each rank has 32. How many collectives does `loss_parallel` use in the forward pass of the
 # cross-entropy?
@@ -695,16 +696,17 @@ settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# For each position, the ranks need the largest score of all words, the sum of exp, and the score of the word that follows. These are three numbers, however
-# large the vocabulary is. `loss_parallel` uses one all-reduce for each, although the two sums could share one. In backward, each rank has the gradients of its
-# own scores, and the only sum is f's, where $h$ enters the head.
+# For each position, the ranks need the largest score of all words, the sum of exp over all words, and the score of the word that follows. These are three
+# numbers, however large the vocabulary is, whereas the scores for 8,192 positions and the 128,256 words of Llama 3 take 4.2 GB in float32. `loss_parallel` uses
+# one all-reduce for each of the three numbers, although the last two, which are sums, could share one. In backward, each rank has the gradients of its own
+# scores, and the only all-reduce is the one of f, where $h$ enters the head.
 # </details>
 #
 # ## A mesh of two axes
 #
-# Large runs combine several of these methods. GPT-3, for example, was cut both inside its matrix products and between its layers (Brown et al. 2020). Here, we
-# use tensor parallelism along one axis and data parallelism with sharded weights along the other. `fully_shard` cuts what each rank has left and gathers it
-# when it is used (unit 16). The order matters, because the plan along `tp` must come before `fully_shard` along `dp`.
+# Large training runs combine several kinds of parallelism. GPT-3, for example, was cut both inside its matrix products and between its layers (Brown et al.
+# 2020). Here, we use tensor parallelism along one axis and data parallelism with sharded weights along the other. `fully_shard` cuts what each rank has left,
+# and gathers it when it is used (unit 16). The plan along `tp` must be applied before `fully_shard` along `dp`.
 
 # %%
 # %%px
@@ -729,8 +731,8 @@ if rank == 0:
 #
 # ## The same in TensorFlow
 #
-# TensorFlow now has `tf.experimental.dtensor`, with a layout for each tensor and a compiler that finds the collectives.
-# [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts, on four *logical devices* of a separate process.
+# In TensorFlow, `tf.experimental.dtensor` gives each tensor a layout, and a compiler inserts the collectives.
+# [scripts/15_tensorflow_mesh.py](scripts/15_tensorflow_mesh.py) runs our program under the five layouts, on four *logical devices*.
 
 # %%
 import subprocess
@@ -743,10 +745,10 @@ print(done.stdout or done.stderr, end="")
 # %% [markdown]
 # ## Context parallelism: ring attention and Ulysses
 #
-# If a text is long, even the positions of a single row do not fit on a rank. *Context parallelism* therefore cuts them in attention, too. In **ring
+# If a text is long, even a single row has too many positions for one rank. *Context parallelism* therefore cuts the positions in attention, too. In **ring
 # attention**, each rank keeps its queries, while keys and values travel around a ring (Liu et al. 2023). A softmax over all positions needs all scores, but it
-# can be computed in pieces if we remember the largest score so far and shrink the old sums when a larger one arrives. This is called *online softmax* (Milakov
-# and Gimelshein 2018).
+# can be computed in pieces if we remember the largest score so far and shrink the old sums when a larger score arrives. This is called *online softmax*
+# (Milakov and Gimelshein 2018).
 
 # %%
 # %%px
@@ -785,18 +787,19 @@ if rank == 0:
           f"as one process: {same}")
 
 # %% [markdown]
-# Each rank sends $P - 1$ messages, and no rank ever has all keys. In backward, keys and values travel around the ring again, with their gradients.
+# Each rank sends $P - 1$ messages, and no rank ever has all keys.
 #
 # <details><summary>Ring attention in PyTorch</summary>
 #
-# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In 2.15 on CPUs it rejects a causal mask, and without one it
-# gathers all keys and values. On GPUs it gathers them, too, unless you call `set_rotate_method("alltoall")`, which sends them around the ring. (Llama 3 also
-# gathers the keys and values instead of sending them around a ring.) By default it balances the load in the way shown below (`enable_load_balance`), so the
-# rows of its output are in a different order. In our function, a send and a receive are started together because NCCL can hang otherwise (unit 14).
+# `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In PyTorch 2.15, it rejects a causal mask on CPUs, and without a
+# mask it gathers all keys and values there. On GPUs, it gathers them, too, unless you call `set_rotate_method("alltoall")`, after which they travel around the
+# ring. (Llama 3 also gathers the keys and values instead of sending them around a ring.) By default, `context_parallel`, like Llama 3, balances the load by
+# giving each rank two pieces, as shown below (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive
+# are started together because NCCL can hang otherwise (unit 14). In backward, keys and values travel around the ring again, together with their gradients.
 # </details>
 #
-# A causal mask makes the ring uneven, since early positions see few keys, and in every step the slowest rank counts. We count the pairs of a query and a key
-# that it sees. We first cut the positions in order, and then give each rank two pieces, one from either end.
+# A causal mask makes the work of the ranks uneven, since early positions see few keys, and every step of the ring takes as long as its slowest rank. We count
+# the pairs of a query and a key that this query sees. First, we cut the positions in order, and then we give each rank two pieces, one from either end.
 
 # %%
 def seen_by(queries, keys):
@@ -812,10 +815,10 @@ for name, places in (("in order", in_order), ("both ends", both_ends)):
           f"{sum(map(max, steps))} of them")
 
 # %% [markdown]
-# With many ranks, cutting the positions in order takes almost twice as long. `context_parallel` and Llama 3 also give each rank two such pieces.
+# With many ranks, the ring takes almost twice as long if the positions are cut in order.
 #
-# **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut of the positions for a cut of the heads, each rank computes its heads with all
-# positions, and one more all-to-all restores the cut of the positions. All ranks then have the same amount of work, even with a causal mask.
+# **Ulysses** (Jacobs et al. 2023) needs no ring. All-to-alls exchange the cut along the positions for a cut along the heads, each rank computes its heads for
+# all positions, and one more all-to-all restores the cut along the positions. All ranks have the same amount of work, even with a causal mask.
 
 # %%
 # %%px
@@ -844,15 +847,16 @@ if rank == 0:
           f"one process: {apart(pairs) < 1e-12}")
 
 # %% [markdown]
-# In forward, Ulysses sends $2 / P$ of the ring's bytes, if keys and values have as many heads as queries. However, it can use at most as many ranks as there
-# are heads, and no rank computes while its messages travel.
+# In forward, Ulysses sends $2 / P$ of the bytes that the ring sends, if keys and values have as many heads as queries. However, it can use at most
+# as many ranks as there are heads, and no rank computes while its messages travel.
 
 # %% [markdown]
 # ## Experts with a capacity
 #
-# Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here it learns, because the expert's
-# result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the same size
-# and no counts are exchanged. A token that overflows gets nothing from the experts, and in a network only the residual carries it forward.
+# Unit 11 sent tokens to experts on different ranks, which is called *expert parallelism*, but its router was not trained. Here, the router learns, because the
+# expert's result is multiplied by the router's probability. Each rank sends at most $C$ tokens to an expert, in a box of $C$ rows, so all messages have the
+# same size and no counts are exchanged. A token that does not fit into the box gets nothing from the experts, so in a network only the residual carries
+# it forward.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -877,7 +881,7 @@ def experts(tokens, router, weight, capacity):
     return out, (~fits).sum().item(), balance
 
 # %% [markdown]
-# First, we compare the router's gradient, with room for all tokens, with the gradient that a single process computes.
+# First, we leave room for all tokens and compare the router's gradient with the gradient that a single process computes.
 
 # %%
 # %%px
@@ -894,8 +898,8 @@ print(f"router's gradient as in one process: {apart([(router.grad, whole.grad)])
       f"with capacity 16, 8, 5, 4 overflow {over}")
 
 # %% [markdown]
-# Then we train for 100 steps with tokens of four kinds, each of which has a different function to learn. A rank has 16 tokens for four experts, an average of
-# four for each expert, so a capacity of 5 leaves one row to spare.
+# Then we train for 100 steps with tokens of four kinds, and the experts must learn a different function for each kind. A rank has 16 tokens for four experts,
+# an average of four for each expert, so a capacity of 5 leaves one row to spare on average.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -930,43 +934,50 @@ for balanced in (0, 0.3):
             for step in (0, 50, 99)))
 
 # %% [markdown]
-# The choice itself has no gradient, but the probability has one. Without help, this router sends too much to a few experts, and what overflows is not learned.
-# (This depends on the start, so try different seeds.) The second run adds 0.3 times the *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The
-# balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
+# The choice of an expert has no gradient, but the expert's probability has one. Without help, this router sends too many tokens to a few experts, and nothing
+# is learned from the tokens that overflow. (This depends on the seed.) The second run adds 0.3 times the
+# *balance* of Switch Transformer (Fedus et al. 2021) to the loss. The balance spreads the tokens over the experts, and at steps 50 and 99 no token overflows.
 #
 # <details><summary>What is the balance?</summary>
 #
-# For each expert, multiply the fraction of tokens that chose it by the mean probability that it was given. The balance is the sum of these products, times the
-# number of experts. It is 1 when all experts are chosen equally often. A fraction has no gradient, but a probability has one, so the balance reduces the
-# probability of the expert with the largest fraction most.
+# For each expert, multiply the fraction of tokens for which it was chosen by the mean of its probabilities. The balance is the sum of these products, times the
+# number of experts. It is 1 when all experts are chosen equally often. A fraction has no gradient, but a probability has one, so minimising the balance reduces
+# most strongly the probability of the expert with the largest fraction.
 # </details>
 #
 # ## When, and what it costs
 #
-# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and links are fast. **Sequence parallelism** saves memory
-# and sends the same number of bytes. **Context parallelism** is for long texts, and **experts** are for many weights with little computation for each token.
+# **Use tensor parallelism** when one layer, or what it keeps for backward, is too large for a device, and the links are fast. Adding **sequence parallelism**
+# saves memory without sending more bytes. **Context parallelism** is for long texts, and **experts** allow many weights with little computation for each token.
 #
-# **Do not** use it over slow links (unit 14's pipeline sends less), or with more ranks than heads. With grouped-query attention (GQA), several query heads
-# share one head of keys and values. The limit is then the number of these shared heads (8 in Llama 3), unless they are copied to several ranks.
+# **Do not use tensor parallelism** over slow links (unit 14's pipeline sends less) or with more ranks than heads.
 #
-# **What it costs:** each block waits four times in every step. The matrix products are smaller, so they use a device less efficiently. Moreover, the model must
-# be cut by a person who knows its layers.
+# <details><summary>What if several query heads share keys and values?</summary>
 #
-# **The most common mistakes.** The bias of a row layer is added on every rank. A matrix that contains q, k and v is cut across, so that a rank has all of q and
-# none of v. The function f is left out, or g all-reduces in both directions, so that gradients are too large by a factor of P. The norms' gradients are not
-# summed under sequence parallelism. Dropout uses the same random numbers on all ranks where activations are cut, or different ones where they are whole.
+# With grouped-query attention (GQA), several query heads share one head of keys and values. The number of ranks is then limited by the number of these shared
+# heads (8 in Llama 3), unless they are copied to several ranks.
+# </details>
+#
+# **What it costs:** the ranks wait four times per block and step. The matrix products are smaller, so they use a device less efficiently. Moreover,
+# someone who knows the model's layers must decide how to cut them.
+#
+# **The most common mistakes.** The bias of a row layer is added on every rank. A matrix that contains q, k and v is cut as if it were one layer, so that a rank
+# has all of q and none of v. The function f is left out, or g also all-reduces in backward, which makes gradients too large by a factor of P. The norms'
+# gradients are not summed under sequence parallelism. Dropout uses the same random numbers on all ranks where activations are cut, or different ones where they
+# are whole.
 #
 # ## Summary
 #
-# * Columns, a nonlinearity and rows need one all-reduce forward (g) and one backward (f). The row layer's bias is added after the sum.
-# * A block that is cut by heads needs 2 + 2 all-reduces of a whole activation, or 4 + 4 all-gathers and reduce-scatters of the same bytes.
-# * A layout assigns dimensions to the axes of a mesh. The results are the same under all layouts, but the bill depends on the sizes.
-# * DTensor carries `Shard`, `Replicate` and `Partial`, and sends when it must, so count. A plan can send more than a block by hand. On two axes, apply tensor
-#   parallelism first and then `fully_shard`.
-# * A vocabulary is split by words, and its loss needs three numbers for each position.
-# * Ring attention sends P - 1 messages and shrinks old sums, while Ulysses exchanges positions for heads. Experts need a capacity and a balance.
+# * A column layer, a nonlinearity and a row layer together need one all-reduce in forward (g) and one in backward (f).
+# * A block that is cut by heads needs four all-reduces of a whole activation, or four all-gathers and four reduce-scatters that send the same number of bytes.
+# * A layout assigns dimensions to the axes of a mesh. The results are the same under all layouts, and the sizes decide which layout sends least.
+# * A DTensor carries its placements (`Shard`, `Replicate` or `Partial`) and sends when it must, so check with a ledger. A plan can send more than a block that
+#   is cut by hand. On two axes, apply tensor parallelism first and then `fully_shard`.
+# * If a vocabulary is split by words, the loss needs three numbers for each position.
+# * In ring attention, each rank sends P - 1 messages and shrinks old sums, whereas Ulysses exchanges positions for heads. Experts need a capacity and a
+#   balance.
 #
-# **Now the lab:** write f, g, a cut block and the einsum, and compute the price of layouts. After that, unit 16 shards what is still whole.
+# **Now the lab:** write f, g, cut layers and the rules of the einsum, and predict what layouts send. Unit 16 then shards what is still whole.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale
 # Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing

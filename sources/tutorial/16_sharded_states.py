@@ -1,16 +1,17 @@
 # %% [markdown] unit={"minutes": 65, "ranks": 4, "framework": "torch", "title": "Sharded states: ZeRO, FSDP"}
 # # 16 Sharded states: ZeRO, FSDP
 #
-# In data parallelism, every rank keeps the whole model and all optimiser states. In this unit each rank keeps only a part of them, and the ranks still train
+# In data parallelism, every rank keeps the whole model and all optimiser states. In this unit, each rank keeps only a part of both, and the ranks still train
 # the same network. At the end, you can
 #
-# * compute what a rank holds, byte by byte, with and without sharding.
+# * compute how many bytes a rank holds with and without sharding.
 # * write ZeRO's stages 1, 2 and 3 with all-gather and reduce-scatter, and predict what each stage saves and sends.
 # * keep means, padding, clipping and bf16 correct when gradients and weights are split.
-# * use `fully_shard`, including with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and bytes.
+# * use `fully_shard`, including with replicas, micro-batches and a network that no rank builds as a whole, and explain how its options change memory and
+#   traffic.
 # * choose between FSDP, tensor parallelism and a pipeline.
 #
-# **Before:** you can do data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65 · **Ranks:** 4.
+# **Before:** you can implement data parallelism by hand (unit 01), and you know the collectives (unit 04). **Minutes:** 65 · **Ranks:** 4.
 
 # %% [markdown]
 # ## Four ranks
@@ -46,8 +47,8 @@ with Ledger(memory=True):  # from here on, freed memory is returned immediately
 # %% [markdown]
 # ## What a rank holds
 #
-# For each weight, a rank of data parallelism (units 01 and 06) holds the weight itself, its gradient and the optimiser's state, which consists of two moments
-# in Adam. In **mixed precision**, weights and gradients take 2 bytes each. The optimiser, however, works on a separate copy of the weights in float32, the
+# For each weight, a rank in data parallelism (units 01 and 06) holds the weight itself, its gradient and the optimiser's state, which for Adam consists of two
+# moments. In **mixed precision**, weights and gradients take 2 bytes each. The optimiser, however, works on a separate copy of the weights in float32, the
 # **master weights**, and both moments are also in float32.
 #
 # **Predict.** How many bytes does a rank hold for each weight in mixed precision with Adam?
@@ -76,7 +77,7 @@ settle("16-bytes", lambda: one.total)
 # * also the gradients in stage 2,
 # * and also the weights in stage 3.
 #
-# We write $\psi$ for the size of the weights and give the bytes that a rank sends in a step as a multiple of it.
+# We write $\psi$ for the size of the weights and give the bytes that a rank sends in a step as a multiple of $\psi$.
 
 # %%
 psi = 7_500_000_000
@@ -87,17 +88,16 @@ for stage in range(4):
           f"{held.optimizer / 1e9:5.1f} = {held.total / 1e9:6.1f} GB; sent {sent:.2f} psi")
 
 # %% [markdown]
-# This is figure 1 of the paper. The last stage divides everything by 64 and sends half as much again. The rest of this unit explains these numbers and measures
-# them.
+# These are the numbers of figure 1 of the paper. Stage 3 divides everything by 64 and sends half as much again as the others.
 #
 # ## Flat, padded, cut
 #
-# A shard is one $p$-th of the numbers, so its border may be in the middle of a row. For this reason, a tensor is stored as one vector, a **flat parameter**,
+# A shard is one $p$-th of the numbers, so its border may fall in the middle of a row. For this reason, a tensor is stored as one vector, a **flat parameter**,
 # which is padded with zeros until it can be split into $p$ equal parts. Two collectives do the rest. An **all-gather** assembles the whole vector from the
 # shards, and a **reduce-scatter** sums whole vectors and leaves each rank its shard of the sum. A reduce-scatter followed by an all-gather is an all-reduce
 # (unit 04).
 #
-# PyTorch 2.13 renamed the two functions. In older versions they are called `all_gather_into_tensor` and `reduce_scatter_tensor`.
+# PyTorch 2.13 renamed `all_gather_into_tensor` and `reduce_scatter_tensor` to `all_gather_single` and `reduce_scatter_single`.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -125,8 +125,8 @@ print("shard", shard_of(flat(ten)).tolist(), "of the mean of r times it:",
       reduce_scatter(rank * flat(ten)).tolist())
 
 # %% [markdown]
-# We train a network of 16 equal layers in float64, whose weights take 32 MiB. Each layer has 511 inputs and outputs, so that padding is needed. A step takes 16
-# rows, four on each rank. `right` holds the weights that a single process computes in two steps with Adam.
+# We train a network of 16 equal layers, whose float64 weights take 32 MiB. Each layer has 511 inputs and 511 outputs, so that padding is needed. A
+# step uses 16 rows, four on each rank. `right` holds the weights that a single process computes in two steps with Adam.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -169,8 +169,8 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times: the network alone, one backward pass, and two whole steps. The ledger reports by how much each block increases this
-# process's memory. On the CPU, this figure comes from the Linux kernel, and on a GPU from PyTorch.
+# We measure each stage three times, for the network alone, with one backward pass, and with two whole steps. The ledger reports by how much the code in each
+# `with` block increases this process's memory. On the CPU, this figure comes from the Linux kernel, and on a GPU from PyTorch.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -217,7 +217,7 @@ found["stage 0"] = measure(replicated)
 show("stage 0")
 
 # %% [markdown]
-# A ring all-reduce on $p$ ranks sends $2 (p-1)/p$ times the weights, which is 1.5 on four ranks.
+# In a ring all-reduce on $p$ ranks, each rank sends $2 (p-1)/p \; \psi$, which is $1.5 \psi$ on four ranks.
 #
 # ## Stage 1: the optimiser in shards
 #
@@ -230,8 +230,8 @@ show("stage 0")
 # their ranks would have to communicate.
 # </details>
 #
-# **Stage 2** uses the same code at a different moment. A **hook** runs as soon as autograd has accumulated the gradient of a weight. It reduce-scatters this
-# gradient and frees it.
+# **Stage 2** uses the same code at a different moment. A **hook** runs as soon as autograd has accumulated the gradient of a weight. The hook reduce-scatters
+# this gradient and frees it.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -266,7 +266,7 @@ def zero(stage):
     return net, step
 
 # %% [markdown]
-# **Predict.** If everything has the same type, a rank of stage 0 holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. How much of these
+# **Predict.** If everything has the same type, a rank in stage 0 holds $\psi$ of weights, $\psi$ of gradients and $2 \psi$ of moments. How much of these
 # $4 \psi$ does a rank still hold in stage 1 on four ranks? Does stage 2 send less than stages 0 and 1, the same amount, or more?
 
 # %%
@@ -301,16 +301,17 @@ settle("16-two", lambda: compared("stage 2", "stage 0"))
 # <details><summary>Why?</summary>
 #
 # A ring all-reduce *is* a reduce-scatter followed by an all-gather. Stage 0 gathers gradients, whereas stages 1 and 2 gather weights of the same size, so all
-# three send $2 (p-1)/p \; \psi$. Stage 1 keeps $1 + 1 + 2/4$. Stage 2 keeps $1 + 1/4 + 2/4$ and, for a moment, the gradient of the layer at work.
+# three send $2 (p-1)/p \; \psi$. Of weights, gradients and moments, stage 1 keeps $(1 + 1 + 2/4) \psi$. Stage 2 keeps $(1 + 1/4 + 2/4) \psi$ and, for a moment,
+# the whole gradient of the layer at work.
 # </details>
 #
-# As long as a step has only one batch, stages 1 and 2 cost nothing but code. With several micro-batches, however, stage 2 reduce-scatters its gradients after
+# As long as a step has only one micro-batch, stages 1 and 2 cost nothing but code. With several micro-batches, however, stage 2 reduce-scatters gradients after
 # *each* of them, whereas stage 1 does so only once.
 #
 # ## Stage 3: gather, use, free
 #
-# In stage 3 no rank keeps whole weights. A layer gathers its weight just before it is used and frees it immediately afterwards. The backward pass needs the
-# weight again and gathers it a second time. In the terms of unit 11, the backward of an all-gather is a reduce-scatter.
+# In stage 3, no rank keeps whole weights. A layer gathers its weight just before using it and frees it immediately afterwards. The backward pass needs the
+# weight again and gathers it a second time. It also reduce-scatters the gradient, because the backward of an all-gather is a reduce-scatter (unit 11).
 
 # %% tags=["setup"]
 # %%px --setup
@@ -381,8 +382,8 @@ settle("16-three", ratio)
 # after the step, because the next forward pass gathers the weights anyway.
 # </details>
 #
-# The following table and chart show the rank that used the most memory. The theory leaves out the layer at work, because its weight and its gradient are whole
-# for a moment, both in the process and in gloo's buffers.
+# The following table and chart show the rank that used the most memory. The theory leaves out the layer at work, whose weight and gradient are whole for a
+# moment, both in the process and in gloo's buffers.
 
 # %% tags=["measured"]
 from manyhands.plots.held_by_rank import stacked, table
@@ -398,9 +399,9 @@ print(table(measured, theory))
 stacked(measured, theory)
 
 # %% [markdown]
-# > **On GPUs.** NCCL's reduce-scatter accepts `op=dist.ReduceOp.AVG` and then divides by itself (so does gloo's in PyTorch 2.13 and 2.15). gloo builds a reduce-scatter from a whole all-reduce,
-# > so it really sends twice the bytes of the ledger's ring model, whereas NCCL does not. The gather for the next layer runs on a separate stream while this layer computes, so the price of stage 3
-# > is hidden where computing takes longer. Read the peak from `torch.cuda.max_memory_allocated()`.
+# > **On GPUs.** With `op=dist.ReduceOp.AVG`, NCCL's reduce-scatter computes the mean (so does gloo's in PyTorch 2.13 and 2.15). gloo builds a reduce-scatter from a whole all-reduce,
+# > so it really sends twice the bytes of the ledger's ring model, whereas NCCL does not. The gather for the next layer runs on a separate stream while the current layer computes, so the price of stage 3
+# > is hidden where computing takes longer than sending. Read the memory peak from `torch.cuda.max_memory_allocated()`.
 
 # %% [markdown]
 # ## Four traps
@@ -437,12 +438,12 @@ def how_far():
 settle("16-sum", how_far)
 
 # %% [markdown]
-# Adam divides by the size of the gradient itself, which hides the mistake. It shows only when you clip, use the old form of weight decay (`weight_decay` of
-# Adam, not of AdamW) or switch to SGD.
+# Adam divides each gradient by its own size, which hides the mistake. The factor matters only when you clip, use the old form of weight decay (`weight_decay`
+# of Adam, not of AdamW) or switch to SGD.
 #
-# **The norm for clipping.** If `clip_grad_norm_` is called on shards, it sees only one shard. Each rank then scales by a different number, and the parts no
-# longer belong to one gradient. Therefore, the squares must be added up over the ranks. **Padding** adds nothing as long as it is zero, which `torch.empty`
-# does not guarantee. A *mean* over a padded vector also divides by too large a number.
+# **The norm for clipping.** If each rank calls `clip_grad_norm_` on its shard, each rank scales by a different number, and the parts no longer belong to one
+# gradient. Therefore, the squares must be added up over the ranks. **Padding** adds nothing as long as it is zero, which `torch.empty` does not guarantee.
+# A *mean* over a padded vector also divides by too large a number.
 
 # %%
 # %%px
@@ -453,7 +454,7 @@ print(f"this shard's norm {shard.norm():.3f}, over ranks {squares.sqrt():.3f}, "
       f"of the whole {ten.norm():.3f}")
 
 # %% [markdown]
-# **Master weights.** bf16 keeps 8 significant bits of a number. If a step is too small for them, it is lost every time.
+# **Master weights.** bf16 keeps 8 significant bits of a number. If a step is too small to change them, it is lost every time.
 #
 # **Predict.** You add 0.001 to a bf16 weight of 1 a hundred times. What is its value then?
 
@@ -478,15 +479,15 @@ if rank == 0:
 settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% [markdown]
-# For this reason, the optimiser's shard stays in float32. The ranks gather only its copy in bf16, which also halves the bytes. Sharded master weights are
-# cheap, since each rank holds only $4/p$ bytes for each weight.
+# Since bf16 loses small steps, the optimiser's shard stays in float32. The ranks gather only a bf16 copy of it, which also halves the bytes. Sharded master
+# weights are cheap, since each rank holds only $4/p$ bytes for each weight.
 #
 # ## The library: FSDP2
 #
-# `fully_shard(module)` applies stage 3 to the parameters of a module. It gathers them together before the module's forward and backward pass and
-# reduce-scatters their gradients. You call it on each block and then on the root, which takes the remaining parameters. `fully_shard` averages over the ranks
-# by itself. Parameters become `DTensor`s, which know how they are split. They are not flat, as in the first version of FSDP, but split along their first
-# dimension. `clip_grad_norm_` uses this knowledge and adds up the squares over the ranks.
+# `fully_shard(module)` applies stage 3 to the parameters of a module. It gathers all of them before the module's forward and backward passes and
+# reduce-scatters their gradients. You call it on each block and then on the root for the remaining parameters. `fully_shard` averages over the ranks itself.
+# Parameters become `DTensor`s, which know how they are split. Unlike in the first version of FSDP, they are not flat but split along their first dimension.
+# `clip_grad_norm_` recognises them and adds up the squares over the ranks.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -533,11 +534,11 @@ if rank == 0:
     print("norm as one process to 1e-5:", abs(norms[0] / norms[1] - 1) < 1e-5)
 
 # %% [markdown]
-# **Predict.** Each gather assembles all parameters of one `fully_shard` call. How does a rank's peak change if you call `fully_shard` on the root only?
+# **Predict.** Each gather assembles all parameters of one `fully_shard` call. How does a rank's peak memory change if you call `fully_shard` on the root only?
 #
-# If you give `fully_shard` a mesh of two dimensions, the first one holds replicas and the second one holds shards. Gradients are then reduce-scattered among
-# the shards, and each shard of them is all-reduced over the replicas. This is **HSDP**, *hybrid sharded data parallel*. Since there is an additional
-# all-reduce, does a rank send more on 2 x 2 ranks than with FSDP on all four?
+# If you give `fully_shard` a mesh of two dimensions, the first one is for replicas and the second one for shards. Gradients are then reduce-scattered along the
+# second dimension, and the shards are all-reduced along the first. This is **HSDP**, *hybrid sharded data parallel*. Does this additional all-reduce mean that
+# a rank sends more on 2 x 2 ranks than with FSDP on all four?
 
 # %%
 # Run this cell to make your prediction.
@@ -642,15 +643,15 @@ settle("16-hsdp", hsdp)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# * *DDP* holds $5 \psi$ rather than 4, because its buckets are a second copy of the gradients unless you pass `gradient_as_bucket_view=True`.
+# * *DDP* holds $5 \psi$ rather than $4 \psi$, because its buckets are a second copy of the gradients unless you pass `gradient_as_bucket_view=True`.
 # * *ZeroRedundancyOptimizer* distributes whole parameters, with their moments. It all-reduces gradients as DDP does and then broadcasts the new weights, so it
-#   sends $2.25 \psi$, where ZeRO-1 needs $1.5 \psi$. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments, and then rank
-#   0 saves.
-# * *Each block* is stage 3, in which a few layers are whole at a time. `full_tensor()` and a full state dict are all-gathers, so all ranks must call them, even
-#   if only rank 0 saves.
+#   sends $2.25 \psi$, whereas ZeRO-1 needs only $1.5 \psi$. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments on rank
+#   0, and then rank 0 saves them.
+# * *Each block* is stage 3, in which a few layers are whole at a time. Calling `full_tensor()` or requesting a full state dict performs all-gathers, so all
+#   ranks must do it, even if only rank 0 saves the result.
 # * *No reshard* (`reshard_after_forward=False`) keeps the gathered weights from the forward to the backward pass, which saves one gather. Its traffic and its
 #   memory are therefore those of stage 2.
-# * *Root only* holds all weights, all gradients and a copy of the gradients as a whole at the same time. (By default, a root keeps its weights from the forward
+# * *Root only* holds all weights, all gradients and a copy of all gradients at the same time. (By default, a root keeps its weights from the forward
 #   to the backward pass.)
 # * *bf16* halves the bytes that are gathered, while gradients are summed in float32 and Adam works on float32 shards. After two steps, the weights are off by
 #   less than 0.01 but by more than $10^{-5}$.
@@ -665,7 +666,7 @@ settle("16-hsdp", hsdp)
 # ## FSDP2 in a real run
 #
 # **Slow links between nodes.** HSDP is a common choice for a few hundred GPUs. Suppose that ranks 0 and 1 share one node, and ranks 2 and 3 the other. Which
-# bytes leave the node?
+# bytes leave a node?
 
 # %%
 # %%px
@@ -678,8 +679,8 @@ if rank == 0:
               f"{row.bytes_sent / (psi / 2):.2f} psi")
 
 # %% [markdown]
-# Only the all-reduce crosses the border between the nodes, so $2 \times 0.5\,\psi$ leaves each node. FSDP's ring through all four ranks leaves each node once,
-# with $2.25\,\psi$.
+# Only the all-reduce crosses the border between the nodes, so $2 \times 0.5\,\psi$ leaves each node. FSDP's ring through all four ranks has one link out of
+# each node, which carries $2.25\,\psi$.
 #
 # <details><summary>More hops, and several micro-batches</summary>
 #
@@ -687,9 +688,9 @@ if rank == 0:
 # With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
 # </details>
 #
-# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are not
-# scattered, as with DDP's `no_sync` (unit 06). With `set_reshard_after_backward(False)`, the weights also stay whole after a backward pass, so the next forward
-# pass need not gather them. Both are switched back for the last micro-batch.
+# **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are
+# accumulated without being scattered (compare DDP's `no_sync`, unit 06). With `set_reshard_after_backward(False)`, the weights also stay whole after a
+# backward pass, so the next forward pass need not gather them. Both settings are switched back for the last micro-batch.
 
 # %%
 # %%px
@@ -719,10 +720,11 @@ for name, peak in cluster.pull("micro")[0].items():
     print(f"{name:<21} {peak:.2f} psi at the peak, weights included")
 
 # %% [markdown]
-# Sending fewer bytes costs memory, because each rank keeps whole gradients and, with the second switch, whole weights too. Since a pipeline needs many
+# Sending fewer bytes costs memory, because each rank keeps whole gradients and, with the second setting, whole weights, too. Since a pipeline needs many
 # micro-batches, it is usually combined with ZeRO-1 rather than with stage 3.
 #
-# **Prefetch.** A gather is hidden only if it runs while a block computes, so it must start early enough. This cell records the order for four blocks:
+# **Prefetch.** A gather is hidden only if it runs while a block computes, so it must start early enough. The next cell records the order of gathers and
+# computations for four blocks:
 
 # %%
 # %%px
@@ -746,14 +748,14 @@ for name, net in (("default", default), ("forward prefetch", early)):
         print(f"{name}: {seen}")
 
 # %% [markdown]
-# In the backward pass, the gather for the next block starts before this block computes. In the forward pass, it is launched only after this block's computation
-# has been launched. On a GPU both then run at the same time, so nothing is lost as long as Python runs ahead of the device. Where Python is too slow for this,
-# `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks, more is overlapped, but more blocks are also
-# whole at the same time.
+# In the backward pass, the gather for the next block starts before the current block computes. In the forward pass, it is launched only after the current
+# block's computation is launched. On a GPU, the gather and the computation then run at the same time, so nothing is lost as long as Python runs ahead of the
+# device. Where Python is too slow for this, `set_modules_to_forward_prefetch` starts the gathers of the named blocks earlier. If you name two or more blocks,
+# more gathers overlap with computation, but more blocks are whole at the same time.
 #
-# **No rank builds the whole network.** A network that does not fit into one rank is built on the `meta` device, where a tensor has a shape but no memory. It is
-# then split, and each rank allocates its shards and fills them. Here rank 0 holds all weights and broadcasts them, which is why the peak below is the peak of
-# rank 1. If the weights do not fit into any rank, each rank reads only its own shards from a sharded checkpoint (unit 18).
+# **No rank builds the whole network.** A network that does not fit on one rank is built on the `meta` device, where a tensor has a shape but no memory. The
+# network is then split, and each rank allocates and fills its shards. Here, rank 0 holds all weights and broadcasts them, so the peak below is rank 1's. If the
+# weights do not fit on any rank, each rank reads only its own shards from a sharded checkpoint (unit 18).
 
 # %%
 # %%px
@@ -792,8 +794,7 @@ for name, peak in cluster.pull("made")[1].items():
 # `fully_shard` does not, so each rank cuts its shard from its own network.
 # </details>
 #
-# **bf16, byte by byte.** Which of the 16 bytes from the top of this unit does FSDP2 hold? We compare its policy with a network that was cast to bf16 before it
-# was split:
+# **bf16, byte by byte.** Which of the 16 bytes per weight does FSDP2 hold? We compare its bf16 policy with a network that was cast to bf16 before it was split:
 
 # %%
 # %%px
@@ -816,19 +817,19 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
         print(f"{name:<15}", *counted, "bytes for weights, gradients, moments")
 
 # %% [markdown]
-# With the policy there are 4 + 4 + 8 bytes where ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16 copy
-# exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The cast network needs
-# half of these bytes, but every step is rounded to bf16, as in the trap above.
+# With the policy, a weight takes 4 + 4 + 8 bytes, whereas ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16
+# copy exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The cast network
+# needs half of these bytes, but every step is rounded to bf16.
 #
 # ## One network, every way
 #
-# Units 06 and 14 to 16 divide the work in four ways. Here is one network for all of them, a small GPT with 4 blocks, 4 heads and 220,544 weights in float64. A
-# step of Adam takes 8 rows of 64 characters of a text, and between the blocks a character is a vector of 64 numbers. `manyhands.gpt.ways` trains the GPT on
-# your four ranks in each of these ways, starting from the same weights. An `x` in a name means a mesh of two axes with 2 x 2 ranks. If a mesh has three axes,
-# its data axis has only one rank here.
+# Units 06 and 14 to 16 divide the work in four ways. We try all of them on the same network, a small GPT with 4 blocks, 4 heads and 220,544 weights in float64.
+# A step of Adam takes 8 rows of 64 characters of a text, and between the blocks a character is a vector of 64 numbers. `manyhands.gpt.ways` trains the GPT on
+# your four ranks in each of these ways, starting from the same weights. An `x` in a way's name means a mesh of two axes with 2 x 2 ranks. If a mesh has three
+# axes, its data axis has only one rank here.
 #
-# **Predict.** Which of four ways sends the most in a step? Compute what each of them sends before you choose. The weights $\psi$ take 1.76 MB, and the
-# activations between two blocks take 0.26 MB.
+# **Predict.** Which sends the most in a step: DDP, FSDP2, tensor parallelism or a pipeline? Compute the amounts before you choose. The weights $\psi$ take 1.76
+# MB, and the activations between two blocks take 0.26 MB.
 
 # %%
 # Run this cell to make your prediction.
@@ -882,8 +883,8 @@ for way in quickest[0]:
     print(f"{way:<25}{8 * 64 / seconds:>7,.0f} characters a second")
 
 # %% [markdown]
-# Here all ranks share your processors, so the order would be different on four GPUs. However, each way gives the same network, which can then be used anywhere.
-# Next, a pipeline of four stages trains it for 100 steps, and a plain `GPT` loads the weights.
+# Here, all ranks share your processors, so the times would be in a different order on four GPUs. However, each way gives the same network, which can then be
+# used anywhere. Next, a pipeline of four stages trains the GPT for 100 steps, and a plain `GPT` loads the weights.
 #
 # **Predict.** The GPT has read 51,200 characters of English. What does it write?
 
@@ -923,14 +924,14 @@ settle("16-gpt-writes", writes)
 #
 # ## When FSDP, when tensor parallel, when a pipeline
 #
-# All three divide weights, gradients and moments by $p$, but they send different data. A block of a transformer of width $h$ has about $12 h^2$ weights. We
-# take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in total?
+# FSDP, tensor parallelism and pipelines all divide weights, gradients and moments by $p$, but they send different data. A block of a transformer of width $h$
+# has about $12 h^2$ weights. We take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in total?
 #
 # * FSDP sends weights and gradients, as above.
 # * Tensor parallelism (unit 15) performs 4 all-reduces (6 with recomputation) of $T h$ activations each in each block.
 # * A pipeline (unit 14) sends $T h$ numbers forward and as many back at each border between stages.
 #
-# **Predict.** The batch is doubled. Which of the three sends the same amount as before?
+# **Predict.** The batch is doubled. Which of the three methods sends the same amount as before?
 
 # %%
 # Run this cell to make your prediction.
@@ -984,14 +985,14 @@ settle("16-doubled", unmoved)
 # ## Summary
 #
 # * With Adam in mixed precision, a rank holds 16 bytes for each weight, of which 12 belong to the optimiser.
-# * Stages 1 and 2 send as much as data parallelism, $2 (p-1)/p \; \psi$. Stage 1 divides the optimiser states by $p$, and stage 2 also the gradients.
+# * Stages 1 and 2 send as much as data parallelism, $2 (p-1)/p \; \psi$. Stage 1 divides the optimiser states by $p$, and stage 2 also divides the gradients.
 # * Stage 3 sends $3 (p-1)/p \; \psi$ and divides everything by $p$.
 # * To stay correct, divide by $p$ once, pad with zeros, sum the squares over the ranks before you clip, and take steps in float32.
 # * You call `fully_shard` on each block and then on the root. Its options move you between stage 2 and stage 3, and a mesh of two dimensions gives replicas of
 #   shards (HSDP).
 # * Use FSDP where each rank has many tokens, tensor parallelism where a layer is too large, and a pipeline where links are slow.
 #
-# **Now the lab:** you write all of this, and checks measure it. Unit 17 then covers the large batch that so many ranks produce.
+# **Now the lab:** write the three stages, and let the checks measure them. Unit 17 then covers the large batch that so many ranks produce.
 #
 # **References.** S. Rajbhandari et al. 2020, *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*,
 # [arXiv 1910.02054](https://arxiv.org/abs/1910.02054). Y. Zhao et al. 2023, *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*,

@@ -1,27 +1,27 @@
 # %% [markdown] unit={"minutes": 30, "ranks": 1, "framework": "torch", "title": "Large batches"}
 # # 17 Large batches
 #
-# More ranks can mean a larger batch and fewer steps, but from a certain batch size on, the same number of epochs teaches less. (Strictly speaking, this is about
-# synchronous updates, where the gradients of all ranks make one step. With asynchronous updates, each worker's small batch is a separate step, and gradients
-# become stale instead: see unit 09.) At the end, you can
+# With more ranks, you can train with larger batches in fewer steps. From a certain batch size on, however, a network learns less in the same number of epochs.
+# (This is true for synchronous updates, in which the gradients of all ranks form one step. With asynchronous updates, each worker's small batch is a separate
+# step, and the problem is stale gradients, as unit 09 shows.) At the end, you can
 #
-# * show this loss of accuracy, and state how sure you are of it.
+# * show that too large a batch costs accuracy, and state how sure you are of it.
 # * choose the learning rate for a batch that is k times as large, by the linear or the square-root rule, and explain where each rule comes from.
-# * explain what warm-up and LARS are good for, and when they do nothing.
+# * explain what warm-up and LARS are good for, and when they have no effect.
 # * measure the noise of a gradient, and predict from it which batch sizes are worth their cost.
-# * let the batch grow where the rate would fall, and get the same curve in fewer steps.
+# * let the batch grow where the rate would fall, and obtain the same learning curve in fewer steps.
 #
 # **Before:** you can train a network in PyTorch, and unit 01 explains why a batch may be distributed. **Minutes:** 30 · **Ranks:** none.
 
 # %% [markdown]
 # ## One process is enough
 #
-# Unit 01 has shown that a step depends on the rows of the batch and not on which rank computes their gradients. For example, 32 ranks with 8 images each take
-# the same step as a single process with 256 images. Therefore, you can learn everything about *large batches* in this kernel, where all cells run.
+# Unit 01 showed that a step depends on the rows of the batch and not on which rank computes their gradients. For example, 32 ranks with 8 images each take
+# the same step as a single process with 256 images. Therefore, you can learn everything about *large batches* in this kernel.
 #
 # The result of a single run means little, because a different start or a different order of the images gives a different error. For this reason, we train
-# **eight runs at once**. Every tensor has a leading dimension of 8, and `torch.baddbmm` multiplies all of them, so eight runs cost less than eight times as
-# much as one.
+# **eight runs at once**. Every tensor has a leading dimension of 8, and `torch.baddbmm` multiplies the matrices of all runs in one call, so eight runs cost
+# less than eight times as much as one.
 
 # %% tags=["setup"]
 import torch
@@ -38,12 +38,16 @@ print("gradients:", [tuple(gradient.shape) for gradient in task.gradient(weights
       task.seen, "images in each run")
 
 # %% [markdown]
-# `task.gradient` takes the next batch of every run. `train` takes steps with momentum 0.9 until 8 epochs are used up, and it asks `rate_at(epoch)` for the
-# learning rate of each step.
+# `task.gradient` computes the gradients of the next batch of every run. `train` takes steps with momentum 0.9 until 8 epochs are used up, and it asks
+# `rate_at(epoch)` for the learning rate of each step.
 #
 # $$ v \leftarrow 0.9\,v + \epsilon\,g, \qquad w \leftarrow w - v $$
 #
-# (PyTorch's SGD multiplies by the rate outside: $v \leftarrow 0.9\,v + g$, $w \leftarrow w - \epsilon v$. As long as the rate is constant, this is the same.)
+# <details><summary>What is different in PyTorch's SGD?</summary>
+#
+# PyTorch's SGD multiplies by the rate in the second formula instead, with $v \leftarrow 0.9\,v + g$ and $w \leftarrow w - \epsilon v$. As long as the rate is
+# constant, the two versions are equivalent.
+# </details>
 
 # %% tags=["setup"]
 rows = {}  # name -> {batch: (mean error, standard deviation)}
@@ -62,7 +66,8 @@ def dropped(epoch):
 # %% [markdown]
 # ## Does the gap appear on the digits?
 #
-# We train on the 1500 digits, first with batches of 8 and the rate 0.04. Then we use batches 32 times as large, with the same rate and with 32 times the rate.
+# We train on the 1500 digits, first with batches of 8 and the rate 0.04. Then we use batches 32 times as large, first with the same rate and then with 32 times
+# the rate.
 
 # %%
 for batch, rate in ((8, 0.04), (256, 0.04), (256, 32 * 0.04)):
@@ -70,14 +75,15 @@ for batch, rate in ((8, 0.04), (256, 0.04), (256, 32 * 0.04)):
     report(f"rate {rate:g}", task, train(task, lambda epoch: rate * dropped(epoch)))
 
 # %% [markdown]
-# With the old rate, the large batch has learned far less, because it took 46 steps instead of 1500. Scaling up the rate makes up for most of this. What remains
-# is five of 297 test images. Since single runs differ by about as much, it takes all eight runs to see this gap. Such a small test set shows that the rate
-# matters, but it hardly shows where the scaling ends.
+# With the old rate, the network has learned far less from large batches, because it took 46 steps instead of 1500. Scaling up the rate makes up for most of
+# this loss. What remains is a gap of five of 297 test images. Since single runs differ by about as much, it takes all eight runs to see this gap. Such a small
+# test set shows that the rate matters, but it hardly shows up to which batch size scaling the rate works.
 #
 # ## A harder set
 #
-# `distorted_digits` makes 4096 images from the digits. They are drawn with replacement, rotated by up to 12 degrees and shifted by up to 0.8 pixels, and noise
-# is added. A fifth of the training labels are drawn anew, so 18 % are wrong. The test set has 1188 distorted copies of the test digits, with right labels.
+# `distorted_digits` makes 4096 images from the digits. The images are drawn with replacement, rotated by up to 12 degrees and shifted by up to 0.8 pixels, and
+# noise is added. A fifth of the training labels are drawn again at random, which makes 18 % of the labels wrong. The test set has 1188 distorted copies of the
+# test digits, with right labels.
 
 # %% tags=["setup"]
 def watching(task, kept, curve):
@@ -101,13 +107,13 @@ report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
                                   watch=watching(task, at_epoch, rate_falls)))
 
 # %% [markdown]
-# This error is the reference for the whole unit. The number after ± is the standard deviation over the eight runs. Their *mean* is known to about a third of
-# this deviation (divide it by $\sqrt 8$).
+# The error of the small batch is the reference for the whole unit. The number after ± is the standard deviation over the eight runs. The *mean* of the runs is
+# known to within about a third of this deviation (divide it by $\sqrt 8$).
 #
 # ## The same epochs, fewer steps
 #
-# **Predict.** 8 epochs with batches of 256 use the same images and the same amount of computation, but take a 32nd of the steps. If the rate stays at 0.04,
-# what percentage of the digits is wrong?
+# **Predict.** Eight epochs with batches of 256 use the same images and the same amount of computation as eight epochs with batches of 8, but take only a 32nd
+# of the steps. If the rate stays at 0.04, what percentage of the digits is classified wrongly?
 
 # %%
 # Run this cell to make your prediction.
@@ -136,7 +142,7 @@ settle("17-few-steps", wrong)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The rate determines how far a step goes, and there are 32 times fewer steps. The error on the *training* images is large as well, so the network has not
+# The rate determines how far a step goes, and there are only a 32nd as many steps. The error on the *training* images is large as well, so the network has not
 # overfitted; it has learned too little. Therefore, the steps must become longer before we can discuss generalisation.
 # </details>
 #
@@ -147,7 +153,7 @@ settle("17-few-steps", wrong)
 #
 # **Square root:** a batch k times as large has gradients with a k-th of the variance. To keep the variance of a *step*, multiply the rate only by $\sqrt k$.
 #
-# **Predict.** With 32 times the batch, which of the two rules comes closer to the small batch's error?
+# **Predict.** With 32 times the batch, which rule, linear or square root, comes closer to the small batch's error?
 
 # %%
 # Run this cell to make your prediction.
@@ -165,22 +171,23 @@ settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rul
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# In a training run of many steps, the variances of k small steps add up too, so k steps have k times the variance of one. A single step that replaces them may
-# be as noisy as all k of them, so the rate may grow by k. The square root, in contrast, compares one step with one step.
+# In a training run of many steps, the variances of k small steps add up, too, so k steps have k times the variance of one. A single step that replaces k steps
+# may be as noisy as all k of them together, so the rate may grow by a factor of k. The square-root rule, in contrast, compares one large step with one small
+# step.
 #
 # For **Adam**, the rule is a square root with additions (Malladi et al. 2022). Adam divides by the size of the gradient. Where noise dominates, this size is
-# smaller by $\sqrt k$ for the larger batch, so the rate grows only by a factor of $\sqrt k$, and $\epsilon$ in the denominator falls by a factor of $\sqrt k$.
-# Since Adam's averages must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by a factor of k. All of this holds while noise
-# dominates. Beyond the noise scale (below), the size stays the same and the rule fails.
+# smaller by a factor of $\sqrt k$ for the larger batch, so the rate grows only by a factor of $\sqrt k$, and $\epsilon$ in the denominator falls by a factor of
+# $\sqrt k$. Since Adam's averages must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by a factor of k. All of this holds while
+# noise dominates. Beyond the noise scale (defined below), the size of the gradient stays the same and the rule fails.
 #
-# The linear rule holds as long as the k gradients would have been almost the same. If a step is too long for the curvature, less noise does not make it
-# shorter, so the rule has a limit.
+# The linear rule holds as long as the gradients of the k small steps would have been almost the same. If a step is too long for the curvature, less noise does
+# not make it shorter, so the rule has a limit.
 # </details>
 #
 # ## Warm-up
 #
-# At the start, the weights change fast, and the k gradients are not the same at all. Goyal et al. start with the small batch's rate and increase it linearly to
-# k times that rate. In our cell, this takes the first two epochs.
+# At the start of training, the weights change fast, so the gradients of k small steps are not the same at all. Goyal et al. start with the small batch's rate
+# and increase it linearly to k times that rate. In our cell, this increase takes the first two epochs.
 
 # %%
 def warm(full, epoch, warm_up=2):
@@ -194,12 +201,12 @@ for batch in (128, 256, 512, 1024):
 # %% [markdown]
 # <details><summary>What it does here</summary>
 #
-# It has no effect that exceeds the spread of the runs. A network with one hidden layer starts gently, so an early step that is slightly wrong costs nothing.
-# A warm-up also has a cost, because little is learned while the rate is small.
+# Here, warm-up has no effect that exceeds the spread of the runs. A network with one hidden layer starts gently, so an early step that is slightly wrong costs
+# nothing. A warm-up also has a cost, because little is learned while the rate is small.
 # </details>
 #
-# Warm-up is needed where the first steps are rough, for example in deep networks, with batch norm that sees different rows, or after a badly scaled start. We
-# create such a start by making all weights five times as large.
+# Warm-up is needed where the first steps are rough, for example in deep networks, with batch norm that sees different rows, or after a badly scaled start.
+# We create a badly scaled start by making all weights five times as large.
 
 # %%
 for warm_up in (0, 2):
@@ -214,9 +221,9 @@ for warm_up in (0, 2):
 # %% [markdown]
 # ## A rate for each layer
 #
-# **LARS** (You et al. 2017) considers each layer separately and divides the length of its weights by the length of its gradient. A step's length is then a
-# fraction of the weights' length, whatever the gradient's length. Where a norm is zero, LARS takes the plain step. Since no layer here is zero, the cell leaves
-# that out.
+# **LARS** (You et al. 2017) multiplies each layer's rate by the length of the layer's weights and divides it by the length of its gradient. The length of a
+# step is then a fraction of the weights' length, no matter how long the gradient is. Where either length is zero, LARS takes the plain step. The cell leaves
+# this case out, since no layer here is zero.
 
 # %%
 def norm(tensor):
@@ -238,15 +245,15 @@ task = Task(digits, 1024)
 report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped(epoch)))
 
 # %% [markdown]
-# Within the flat part, LARS is no better than the linear rule. At 1024, where the linear rule has reached its limit, LARS still trains. Most of this is due to
-# the choice of the rate, because momentum with a warm-up and the rate 1.28, a quarter of the linear rule's rate, does nearly as well (last line). LARS is not
-# free, since its rate must be searched anew. Nado et al. 2021 report the same for large networks. If their rates and schedules are searched as carefully,
-# Nesterov momentum and Adam match LARS and LAMB.
+# As long as the linear rule works, LARS is no better. With batches of 1024, where the linear rule has passed its limit, LARS still trains the network. Most of
+# this advantage is due to the choice of the rate, because momentum with a warm-up and the rate 1.28, a quarter of the linear rule's rate, does nearly as well
+# (last line). LARS has a cost, since you must search for its rate anew. Nado et al. 2021 report the same for large networks. If their rates and schedules are
+# tuned as carefully, Nesterov momentum and Adam match LARS and LAMB.
 #
 # ## The hockey stick
 #
-# Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, by the linear rule with warm-up, and each point is the mean of five runs. At 8k,
-# they also trained without the warm-up.
+# Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, by the linear rule with warm-up. Each of their points is the mean of five runs.
+# At 8k, they also trained without warm-up.
 
 # %%
 from manyhands.plots.large_batches import hockey_stick, hockey_table
@@ -265,33 +272,33 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Your runs are on the left and theirs on the right, with separate scales, and the batch doubles from point to point. Both curves are flat for a long way and
-# then turn up where the linear rule ends. ImageNet has 300 times as many images, and its elbow is at batches about 30 times as large. Their 8k is 32 times
-# their 256, just as our 256 is 32 times our 8.
+# Your runs are on the left and the runs of Goyal et al. on the right, with separate scales, and the batch doubles from point to point. Both curves are flat for
+# a long way and then turn up where the linear rule fails. ImageNet has 300 times as many images as our set, and its elbow is at batches about 30 times as
+# large. Goyal et al. scale the batch from 256 to 8k by the same factor of 32 as we do from 8 to 256.
 #
-# The bars show that a difference of half a point means nothing here. Look also at the training images above, whose error grows with the test error. The loss of
-# accuracy is therefore a loss in *learning*. It is not a gap in *generalisation* in the narrow sense, where the training images are learned equally well
-# (Keskar et al. 2017). Goyal et al. report the same for their runs.
+# The bars show that a difference of half a point means nothing here. Look also at the error on the training images above, which grows with the test error. The
+# loss of accuracy is therefore a loss in *learning*. It is not a gap in *generalisation* in the narrow sense, in which the training images are learned equally
+# well (Keskar et al. 2017). Goyal et al. report the same for their runs.
 # </details>
 #
 # ## ImageNet in 15 minutes
 #
-# In the picture, the linear rule with warm-up ends near 8k. In the same year, Akiba, Suzuki and Fukuda (2017) of Preferred Networks trained the same network
-# for the same 90 epochs with batches of **32k**, which were 32 images on each of 1024 P100 GPUs. The training run took about 3500 steps and 15 minutes. They
-# follow Goyal et al. with three changes:
+# In the picture, the linear rule with warm-up works up to batches of about 8k. In the same year as Goyal et al., Akiba, Suzuki and Fukuda (2017) of Preferred
+# Networks trained the same network for the same 90 epochs with batches of **32k**, that is, 32 images on each of 1024 P100 GPUs. The training run took about
+# 3500 steps and 15 minutes. The authors follow Goyal et al. with three changes:
 #
 # * *RMSprop warm-up:* the first steps are steps of RMSprop, which divides each gradient by its size. The update then changes gradually to momentum.
 # * *Slow start:* the rate starts at half its usual value and is kept there for 40 epochs instead of 30 before it falls.
 # * *Batch norm without moving averages:* with few steps, moving averages lag behind. For testing, the authors use the statistics of the last batch, averaged
 #   over ranks.
 #
-# According to their abstract, the purpose of these techniques is *to maintain accuracy*. The paper reports 74.9 %, so 25.1 % of the images are wrong. Look for
-# this number on the right of the picture. It is far below the 27.55 % of the linear rule at 32k, but it is above the flat part (23.74 % at 8k), and even above
-# the 24.79 % at 16k. The three changes therefore win back most of what the linear rule loses at 32k, but not all of it.
+# According to their abstract, the purpose of these techniques is *to maintain accuracy*. The paper reports an accuracy of 74.9 %, so 25.1 % of the images are
+# classified wrongly. Look for this number in the right half of the picture. It is far below the 27.55 % of the linear rule at 32k, but it is above the flat
+# part (23.74 % at 8k), and even above the 24.79 % at 16k. The three changes therefore win back most of what the linear rule loses at 32k, but not all of it.
 #
 # ## The noise of a training run
 #
-# Smith and Le 2018 combine the rate $\epsilon$, the momentum $m$, the number of images $N$ and the batch $B$ in one number, the noise scale of SGD:
+# Smith and Le 2018 combine the rate $\epsilon$, the momentum $m$, the number of images $N$ and the batch size $B$ in one number, the noise scale of SGD:
 #
 # $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) \approx \frac{\epsilon N}{(1 - m)\,B} $$
 #
@@ -299,7 +306,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # a schedule divides the *rate* by 4, you can multiply the *batch* by 4 instead. The noise falls in the same way, and from then on a quarter of the steps is
 # enough (Smith et al. 2018).
 #
-# **Predict.** The run with the small batch took 4096 steps. How many steps does it take with batches of 8, then 32 from epoch 4 on, and then 128 from epoch 6
+# **Predict.** The run with the small batch took 4096 steps. How many steps does a run take with batches of 8 at first, 32 from epoch 4 on, and 128 from epoch 6
 # on?
 
 # %%
@@ -325,19 +332,19 @@ two_clocks({name: points[1:] for name, points in clocks.items()})
 settle("17-growing", lambda: batch_grows[-1][1])
 
 # %% [markdown]
-# Plotted against epochs, both runs have the same curve, but plotted against steps the second one ends much earlier. A step of a larger batch is no slower if
-# there are ranks for it, and these can be added during the run.
+# Plotted against epochs, the curves of both runs are the same, but plotted against steps, the second curve ends much earlier. A step with a larger batch is no
+# slower if there are enough ranks for it, and ranks can be added during the run.
 #
 # ## The noise of a gradient
 #
 # Which batch sizes are worth their cost? To find out, compare the noise with the signal. The gradient of one image has the covariance $\Sigma$ around the true
-# gradient $G$, and the gradient of a batch of $B$ images has a $B$-th of it:
+# gradient $G$, and the gradient of a batch of $B$ images has a $B$-th of this covariance:
 #
 # $$ E\,|G_B|^2 = |G|^2 + \frac{\mathrm{tr}\,\Sigma}{B}, \qquad B_\text{noise} = \frac{\mathrm{tr}\,\Sigma}{|G|^2} $$
 #
 # Below $B_\text{noise}$, noise dominates, and a larger batch improves the steps. Far above it, the gradient is known accurately, and more images add hardly any
-# information. Two batch sizes give two equations for the two unknowns (McCandlish et al. 2018, appendix A). If you average first and divide last, both unknowns
-# are estimated without bias. Their quotient is biased, but only slightly if you average over many batches.
+# information. Two batch sizes give two equations for the two unknowns (McCandlish et al. 2018, appendix A). Both unknowns are estimated without bias. Their
+# quotient is biased, but only slightly if you average over many batches before you divide.
 #
 # **Predict.** How does $B_\text{noise}$ after 4 epochs of training compare with $B_\text{noise}$ at the start?
 
@@ -375,23 +382,23 @@ settle("17-noise", grown)
 # %% [markdown]
 # <details><summary>Why does it grow?</summary>
 #
-# After the first epoch, the noise stays the same, whereas $|G|^2$ falls. What all images agree on has been learned, while what they disagree on remains, above
-# all the wrong labels. Therefore, a batch of 200 is enough early in training, and a larger one can be used later.
+# After the first epoch, the noise stays the same, whereas $|G|^2$ falls. What all images agree on has been learned, while what they disagree on, above all the
+# wrong labels, remains. Therefore, a batch of 200 is enough early in training, whereas a larger one can be useful later.
 # </details>
 #
-# Compare these numbers with the hockey stick, whose elbow is between 256 and 512. They are of the same size, although each of them took only 20,480 images of
-# each run, as many as there are in five epochs. This is why the noise scale is useful. (In data parallelism, it is cheaper still, because one rank has the
-# small batch, all ranks together have the large one, and every step has both gradients.) However, expect only the right order of magnitude.
+# Compare these noise scales with the hockey stick, whose elbow is between 256 and 512. They have the same order of magnitude, although measuring each of them
+# took only 20,480 images of each run, which is five epochs. This low cost makes the noise scale useful. However, do not expect more than the
+# right order of magnitude.
 #
 # ## The critical batch: steps against images
 #
-# To reach a given error, training with batches of $B$ takes $S$ steps and $E = S B$ images. McCandlish et al. derive, and find in many tasks,
+# To reach a given error, training with batches of $B$ images takes $S$ steps and $E = S B$ images. McCandlish et al. derive, and find in many tasks,
 #
 # $$ \frac{S}{S_\text{min}} = 1 + \frac{B_\text{crit}}{B}, \qquad \frac{E}{E_\text{min}} = 1 + \frac{B}{B_\text{crit}}, \qquad B_\text{crit} \approx
 # B_\text{noise} $$
 #
-# if the rate is searched for each batch. At the **critical batch**, a training run takes twice the fewest steps and twice the fewest images, which balances
-# time and cost.
+# if you search for the best rate for each batch. At the **critical batch**, a training run takes twice the minimal number of steps and twice the minimal number
+# of images, which balances time and cost.
 
 # %%
 for batch in (8, 32, 128, 256, 1024):
@@ -399,12 +406,14 @@ for batch in (8, 32, 128, 256, 1024):
           f"{1 + batch / scales[1]:4.2f} times the fewest images")
 
 # %% [markdown]
-# "The same epochs", the budget of this unit, is therefore a choice. Beyond the critical batch, the missing images appear as a loss of accuracy. Shallue et al.
-# (2019) counted steps to a given error in 35 workloads, and searched all rates anew. At first, twice the batch needs half the steps. Then the gain shrinks, and
-# in the end there is none. Where this happens differs widely. They found no evidence that large batches do worse on the test if they are given the steps.
+# The budget of this unit, *the same number of epochs*, is therefore a choice. Beyond the critical batch, this budget has too few images, which appears as a
+# loss of accuracy. Shallue et al. (2019) counted the steps to a given error in 35 workloads, and tuned all rates for each batch. At first, twice the batch
+# needs half the steps. Then the gain shrinks, and in the end there is none. The batch size at which this happens differs widely. The authors found no evidence
+# that large batches increase the test error if training takes enough steps.
 #
-# Language models count tokens. Kaplan et al. (2020) put the critical batch at one to two million tokens near the end of training, and it grows as the loss
-# falls. Zhang et al. (2024) find that it grows with the data that a model has seen rather than with its size. Since GPT-3, many large runs let the batch grow:
+# The batches of language models are counted in tokens. According to Kaplan et al. (2020), the critical batch grows as the loss falls and reaches one to two
+# million tokens near the end of training. Zhang et al. (2024) find that it grows with the data that a model has seen rather than with the model's size. Since
+# GPT-3, many large runs have let the batch grow:
 #
 # | run | tokens in a batch |
 # |---|---|
@@ -413,26 +422,27 @@ for batch in (8, 32, 128, 256, 1024):
 # | Llama 3 (Grattafiori et al. 2024) | 4, then 8 (after 252 million tokens), then 16 million (after 2.87 trillion) |
 # | DeepSeek-V3 (DeepSeek-AI 2024) | from 12.6 million (3072 sequences of 4096) to 63 million, during the first 469 billion tokens |
 #
-# Unlike the growing batch in *The noise of a training run* above, these runs do not trade the batch for the rate, because their rate follows its own schedule.
-# Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later keep all GPUs busy. (A rate that was found for
-# one width need not hold for a different one either. Yang et al. 2022 parametrise a network, by µP, such that it does.)
+# Unlike the run with a growing batch in *The noise of a training run*, these runs do not replace a falling rate by a growing batch, because their rate follows
+# its own schedule. Small batches at the start use fewer tokens for each step while the noise scale is small, and large ones later keep all GPUs busy.
 #
-# <details><summary>The best rate, and two details of the noise scale</summary>
+# <details><summary>The best rate, and details of the noise scale</summary>
 #
 # McCandlish et al. also state how the best rate grows with the batch. It is $\epsilon_\text{max} / (1 + B_\text{noise} / B)$, which is linear far below the
-# noise scale and constant far above it. For MNIST, they report a noise scale of about 900. (Both $g$ and $B_\text{noise}$ are called *noise scale*. The first
-# one belongs to a run, with its rate and its batch, and the second one to the task and the weights.)
+# noise scale and constant far above it. For MNIST, they report a noise scale of about 900. A rate that was found for one width of a network need not hold for a
+# different width. With µP, Yang et al. 2022 parametrise a network such that it does. (Both $g$ and $B_\text{noise}$ are called *noise scale*. The first one
+# belongs to a run, with its rate and its batch, and the second one to the task and the weights.)
 #
-# The batches of an epoch contain no image twice, so the measured square is smaller by $\mathrm{tr}\,\Sigma / N$ than the square of the gradient of all $N$
-# images. If the estimate becomes negative at the end of training, $N$ images are too few to show a direction.
+# The batches of an epoch contain no image twice, so the estimate of $|G|^2$ is smaller by $\mathrm{tr}\,\Sigma / N$ than the square of the gradient of all $N$
+# images. If the estimate becomes negative at the end of training, $N$ images are too few to show a direction. In data parallelism, the noise scale costs even
+# less to measure, because one rank has the small batch, all ranks together have the large one, and every step has both gradients.
 # </details>
 
 # %% [markdown]
 # ## How sure?
 #
-# "As good as the small batch" is a statement about means of runs. It helps to compare twins, which are runs with the same start and the same images. Their
-# difference $d$ has a mean and a spread. With 95 % confidence, the true mean is below $\bar d + 1.895\, s_d / \sqrt 8$ (Student's t, one-sided, 7 degrees of
-# freedom).
+# "As good as the small batch" is a statement about means of runs. It helps to compare twins, which are runs with the same start and the same images. The
+# difference $d$ of their errors has a mean and a spread. With 95 % confidence, the true mean is below $\bar d + 1.895\, s_d / \sqrt 8$ (Student's t, one-sided,
+# 7 degrees of freedom).
 
 # %%
 task = Task(digits, batch=256)
@@ -445,15 +455,15 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # ## When, and what it costs
 #
 # **Use large batches** when you have many ranks and the noise scale shows that there is noise to average away, which is more often the case late in training
-# than early, and on hard tasks than on easy ones. The epochs, and therefore the computation, stay the same, while the time falls with the steps.
+# than early, and on hard tasks than on easy ones. The epochs, and therefore the computation, stay the same, while the time falls with the number of steps.
 #
-# **Do not** go beyond the elbow, where four times as many ranks need the same number of steps.
+# **Do not** go beyond the elbow of the curve, where four times as many ranks need the same number of steps.
 #
-# **What it costs:** you must search for the rate anew for each batch. You also lose some accuracy, which you must measure over several runs. Batch norm uses
-# the batch of one rank (unit 01), so the network is a different one when that batch changes.
+# **What it costs:** you must search for the rate anew for each batch size. You also lose some accuracy, which you must measure over several runs. Batch norm
+# uses the batch of one rank (unit 01), so the network is a different one when the size of that batch changes.
 #
-# **The three most common mistakes.** The batch grows with the ranks but the rate stays, so too little is learned. The rate grows without a warm-up where one is
-# needed, or the warm-up ends in a jump. A single run is compared with a single run.
+# **The three most common mistakes.** The batch grows with the number of ranks but the rate stays the same, so too little is learned. The rate grows without a
+# warm-up where one is needed, or the warm-up ends in a jump. A single run is compared with a single run.
 #
 # <details><summary>What has aged</summary>
 #
@@ -469,14 +479,15 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 #
 # ## Summary
 #
-# * In the same epochs, accuracy is lost beyond an elbow, and the spread of the runs shows which differences count.
-# * The linear rule keeps the noise $g$ of the run constant, while the square root keeps the variance of one step. Adam takes the root while noise dominates,
-#   with changed $\beta$ and $\epsilon$.
-# * Warm-up protects the first steps and LARS each layer, but within the flat part neither is needed.
-# * The noise scale is a quotient of two means, from two batch sizes. It grows during training, so the batch may grow too. The critical batch is near it.
+# * With the same number of epochs, accuracy is lost beyond a certain batch size. The spread of the runs shows which differences count.
+# * The linear rule keeps the noise $g$ of the run constant, while the square root keeps the variance of one step. For Adam, the square-root rule holds while
+#   noise dominates, with changed $\beta$ and $\epsilon$.
+# * Warm-up protects the first steps and LARS each layer, but neither is needed here as long as the linear rule works.
+# * The noise scale is a quotient of two means, which are measured with two batch sizes. It grows during training, so the batch may grow, too. The critical
+#   batch is close to the noise scale.
 # * A growing batch instead of a falling rate gives the same curve in fewer steps.
 #
-# **Now the lab:** train with 32 times the batch in the same epochs. In unit 18, ranks join and are lost.
+# **Now the lab:** train with 32 times the batch in the same number of epochs. In unit 18, ranks join and are lost during training.
 #
 # **References.** P. Goyal et al. 2017, *Accurate, Large Minibatch SGD*, [arXiv 1706.02677](https://arxiv.org/abs/1706.02677), figure 1 and section 5. A.
 # Krizhevsky 2014, *One weird trick for parallelizing convolutional neural networks*, [arXiv 1404.5997](https://arxiv.org/abs/1404.5997). S. L. Smith, Q. V. Le

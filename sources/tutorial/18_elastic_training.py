@@ -1,24 +1,24 @@
 # %% [markdown] unit={"minutes": 55, "ranks": 4, "framework": "torch", "title": "Elastic training and checkpoints"}
 # # 18 Elastic training and checkpoints
 #
-# On many machines, some machine fails every few hours. A training run must survive this and must end as if nothing had happened. At the end, you can
+# In a large cluster, some machine fails every few hours. A training run must survive such failures and end as if nothing had happened. At the end, you can
 #
 # * write a checkpoint that is either whole or absent, no matter which process is killed and when.
 # * name everything that is state, and show what one forgotten part costs.
 # * continue with fewer or more ranks from the same checkpoint.
 # * use `torch.distributed.checkpoint` and `torchrun --max-restarts`, and explain what Horovod, torchft, Keras and Slurm offer.
 # * turn a sharded checkpoint into one file, and one file into shards.
-# * find a rank that computes something wrong, or too slowly, without dying.
+# * find a rank that is alive but computes wrong results or is too slow.
 # * compute how often a training run should save.
 #
-# **Before:** you can do data parallelism by hand (unit 01), and you know DDP (unit 06). **Minutes:** 55 · **Ranks:** 4, some of which will die.
+# **Before:** you can implement data parallelism by hand (unit 01), and you know DDP (unit 06). **Minutes:** 55 · **Ranks:** 4, some of which will die.
 
 # %% [markdown]
 # ## Four ranks
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that run again when the cluster
-# is healed, which will happen. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which
-# processes are alive.
+# is healed. On every machine, this notebook computes on the CPU with gloo, because all that matters is which files are on the disk and which processes are
+# alive.
 
 # %% tags=["setup"]
 import os
@@ -56,8 +56,8 @@ torch.set_num_threads(1)
 # %% [markdown]
 # ## Failures are the rule
 #
-# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). Divided among the GPUs,
-# this means that each GPU stopped the job once in 5.8 years.
+# Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). On average, each GPU
+# therefore stopped the job once in 5.8 years.
 #
 # **Predict.** How often did the whole job stop?
 
@@ -80,13 +80,12 @@ settle("18-often", lambda: min(
      "every 3 weeks": 1_814_400}.items(), key=lambda item: abs(item[1] - mtbf_s))[0])
 
 # %% [markdown]
-# If one failure stops the whole job, the job's mean time between failures (**MTBF**) is the MTBF of one rank divided by the number of ranks. Failures are
-# therefore not a matter of bad luck.
+# If one failure stops the whole job, the job's mean time between failures (**MTBF**) is the MTBF of one rank divided by the number of ranks.
 #
 # ## A file that is whole or not there
 #
 # `in_process` calls a function in a separate process. With `file_bytes=3000, dies=True`, the operating system kills that process as soon as one of its files
-# would grow beyond 3000 bytes (the signal is called SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
+# would grow beyond 3000 bytes (signal SIGXFSZ). We begin with the obvious way, in which the new checkpoint is written over the old one.
 #
 # **Predict.** The process is killed while it writes. Which state can be loaded afterwards?
 
@@ -118,10 +117,10 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 settle("18-over", lambda: try_to_load(path))
 
 # %% [markdown]
-# The old file is emptied when it is opened for writing. Databases have known the remedy for a long time: write **next to** the old file, then **rename**.
-# `os.replace` puts the new file in the place of the old one in a single step, which either happens or does not. However, a rename does not wait for the disk.
-# After a power cut, the new name may belong to a file whose bytes were never written. For this reason, the file is synced (`fsync`) before the rename, and the
-# folder, which stores the name, is synced after it.
+# The old file is emptied when it is opened for writing. Databases have long used a remedy: write the new file **next to** the old one, and then **rename** it.
+# `os.replace` puts the new file in the place of the old one in a single step, which happens either completely or not at all. However, a rename does not wait
+# for the disk. After a power cut, the new name may belong to a file whose bytes were never written. For this reason, the file is synced (`fsync`) before the
+# rename, and the folder, which stores the name, is synced after it.
 
 # %%
 def write_beside(state, path):
@@ -138,14 +137,15 @@ killed = in_process(write_beside, named("new"), path, file_bytes=3000, dies=True
 print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 
 # %% [markdown]
-# A file may still be damaged in a different way, for example by a bad disk or by a copy that was interrupted. Therefore, keep **at least two** checkpoints in
+# A file may still be damaged in a different way, for example by a bad disk or an interrupted copy. Therefore, keep **at least two** checkpoints in
 # separate files, and skip those that cannot be read. The lab's check truncates files, fills the disk, and kills your `save` between write and rename.
 #
 # <details><summary>On a file system that many nodes share</summary>
 #
 # On NFS and Lustre, a rename within one folder is atomic on the server, and `fsync` waits for the server. However, another node may still see an older listing
 # of the folder for some seconds, so let **one** rank look for the newest checkpoint and send its name to the others. Most object stores (S3) have no rename. A
-# single object in them is always whole or absent. If a checkpoint consists of many objects, write a small object last that names the newest whole checkpoint.
+# single object in such a store is always whole or absent. If a checkpoint consists of many objects, write a small object last that names the newest whole
+# checkpoint.
 # </details>
 #
 # ## Everything that is state
@@ -153,10 +153,10 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 # We train two layers on the 240 digits of `images()`, with dropout and momentum, in steps of 32 rows. Three things make the result independent of the number of
 # ranks:
 #
-# * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed. A step takes the next 32 rows,
-#   `endless(start, 32, 240)`, and each rank takes every `world`-th of them.
-# * **Dropout** is drawn by each rank for all 32 rows, although the rank uses only its own part of it.
-# * **Gradients** are summed over the ranks, and the loss is divided by 32.
+# * **Rows** come from one endless order, in which each epoch is a new permutation that depends only on the seed and the epoch. A step takes the next 32 rows,
+#   `endless(start, 32, 240)`, and each rank takes every `world`-th of these rows.
+# * **Dropout** masks are drawn by each rank for all 32 rows, although a rank uses only its own part of them.
+# * **Gradients** are summed over the ranks, and each rank divides the sum of its losses by 32.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -194,7 +194,8 @@ def train_step(training, world=4, group=None):
 
 # %% [markdown]
 # A checkpoint of this training run needs four parts, namely the weights, the momentum, the generator of dropout, and the position (the number of steps taken).
-# We store them after 30 steps and begin a new run with a different seed. In this run, we restore all parts, or all but one, and continue training to step 60.
+# We store all four after 30 steps and begin a new run with a different seed. In this run, we restore all parts, or all but one, and continue training to step
+# 60.
 #
 # **Predict.** Which part can you leave out if the weights must still be the same to the last bit?
 
@@ -255,24 +256,24 @@ settle("18-part", may_be_left_out)
 # %% [markdown]
 # <details><summary>Does it matter, then?</summary>
 #
-# If one part is missing, the loss still falls, and you see no error. This is what makes it dangerous. Some rows are used twice and others never, and the
-# momentum, or Adam's step counter, begins at zero, so Adam's bias correction starts again. Moreover, if you cannot repeat a run to the bit, you cannot tell a
-# mistake from chance.
+# A missing part is dangerous because the loss still falls and you see no error. Without the position, some rows are used twice and others never. Without the
+# optimiser's state, the momentum begins at zero, or Adam's step counter does, so its bias correction starts again. Moreover, if you cannot repeat a run to the
+# bit, you cannot tell a mistake from chance.
 #
 # A larger job has more state than this one: the learning-rate schedule, the scaler of mixed precision, batch norm's averages (in the model's `state_dict`), the
 # generators of NumPy and of Python, a generator on each GPU, the generator of the data loader, an average of the weights, and the best values so far. Add a
-# version number, because the code that reads a checkpoint must know what it reads.
+# version number, because the code that reads a checkpoint must know the checkpoint's format.
 # </details>
 #
 # <details><summary>Why is `deepcopy` used twice?</summary>
 #
-# `state_dict()` returns the *live* tensors, so without the copy, "the state after step 30" would continue to train. The optimizer's `load_state_dict` keeps the
-# tensors that it is given, so without the second copy, the first restored run would change the state that the next one gets.
+# `state_dict()` returns the *live* tensors, so without the copy, "the state after step 30" would change with each further step. The optimizer's
+# `load_state_dict` keeps the tensors that it is given, so without the second copy, the first restored run would change the state that the next run gets.
 # </details>
 #
 # ## Killed, twice
 #
-# Now we write to the disk and kill real processes. Rank 0 saves after every 10 steps, and every rank loads the checkpoint itself. If only rank 0 did so, the
+# Now we write to the disk and kill real processes. Rank 0 saves after every 10 steps, and every rank loads the checkpoint itself. If only rank 0 loaded it, the
 # others would continue with different momenta. If `world` is smaller than 4, the last ranks are idle, as if their machine had been lost.
 
 # %% tags=["setup"]
@@ -331,14 +332,14 @@ live("first", dies=(3, 27))
 # %% [markdown]
 # Rank 3 is dead, and the others cannot continue, because gloo's process group cannot lose a member (unit 00 describes what NCCL does). Which ranks raised an
 # error and which were still waiting differs from run to run. The cluster has been healed, just as torchrun would have started the ranks again. However, we
-# pretend that the machine of two ranks is lost and continue with two.
+# pretend that the machine of two ranks is lost, and we continue with the other two.
 
 # %% tags=["raises-exception", "measured"]
 # %%px
 live("second", world=2, dies=(1, 44))
 
 # %% [markdown]
-# In the third life, there are three ranks.
+# In its third life, the training run has three ranks.
 
 # %%
 # %%px
@@ -375,35 +376,36 @@ settle("18-twice", lambda: twice)
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# The thin curves coincide with the thick one everywhere, with four, two and three ranks. The shaded steps were computed twice, from the last checkpoint to the
-# kill. With the same number of ranks, every *bit* is the same. With a different number, the sums are added in a different order, and rounding leaves a
+# The thin curves coincide with the thick one everywhere, with four, two and three ranks. The shaded steps, from the last checkpoint to the kill, were computed
+# twice. With the same number of ranks, every *bit* is the same. With a different number, the summands are added in a different order, and rounding leaves a
 # difference of up to 1e-12.
 # </details>
 #
-# **A batch that grows.** Here the batch has 32 rows for any number of ranks, so only the speed changes. Alternatively, each rank keeps its 8 rows, and the
-# batch grows when nodes join. The learning rate must then follow (unit 17), as the **base** rate times the number of ranks. If you multiply the rate from the
+# **A batch that grows.** Here, the batch has 32 rows for any number of ranks, so only the speed changes. Alternatively, each rank keeps its 8 rows, and the
+# batch grows when nodes join. The learning rate must then be the **base** rate times the number of ranks (unit 17). If you multiply the rate from the
 # checkpoint instead, you multiply it again at each restart. Also, count rows rather than steps, because 20 steps on four ranks use more rows than 20 steps on
 # two.
 
 # %% [markdown]
-# > **On GPUs.** The state has the same parts and one more, because each GPU has its own generator (`torch.cuda.get_rng_state`), and dropout drawn there is part of that rank's state. Bits are the same only
-# > with deterministic kernels (`torch.use_deterministic_algorithms`). `map_location` names the rank's own GPU, or the CPU. Without it, all ranks load into the GPU of the rank that saved.
+# > **On GPUs.** The state of each rank has one more part, because each GPU has its own generator (`torch.cuda.get_rng_state`), from which dropout draws. Results are identical to the bit only
+# > with deterministic kernels (`torch.use_deterministic_algorithms`). Set `map_location` to the rank's own GPU or to the CPU. Without it, all ranks load into the GPU of the rank that saved.
 # > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice this at their next check and end their workers. Without such agents, or if a rank
 # > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
 
 # %% [markdown]
 # ## Commit and rollback
 #
-# On a large machine, starting again takes minutes. **Elastic** frameworks therefore keep the surviving processes, and they keep the state in memory. Horovod
+# Restarting a large job takes minutes. **Elastic** frameworks therefore keep the surviving processes alive and the state in memory. Horovod
 # introduced this pattern, which has two calls (commit and rollback) and two events:
 #
-# * `commit` copies the state in memory (and looks for new hosts).
-# * If a rank is **lost** during a step, the memory holds the result of half a step. The other ranks roll back to the commit, form a new group, and continue.
-# * If ranks **join** between two steps, all ranks form a new group and send them the state. Nothing is rolled back.
+# * `commit` makes a copy of the state in memory (and looks for new hosts).
+# * If a rank is **lost** during a step, the memory holds the result of half a step. The other ranks roll back to the last commit, form a new group, and
+#   continue.
+# * If ranks **join** between two steps, all ranks form a new group, in which the new ranks receive the state. Nothing is rolled back.
 #
-# You write that loop in the lab. It needs a **rendezvous**, which decides which ranks take part. Each meeting has a number, its *generation*, and a rank that
-# holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which threads of this kernel represent
-# the nodes a, b, c and d:
+# In the lab, you write a loop with commits and rollbacks. Such a loop needs a **rendezvous**, which decides which ranks take part. Each meeting has a number,
+# its *generation*, and a rank that holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which
+# threads of this kernel represent the nodes a, b, c and d:
 
 # %%
 from datetime import timedelta
@@ -437,15 +439,16 @@ for generation, nodes in enumerate((["a", "b", "c"], ["a", "c"], ["a", "c", "d"]
     print(f"generation {generation}: {sorted(places[0])}, all agree on the ranks: {agreed}")
 
 # %% [markdown]
-# The difficult question is how many nodes are `expected`. torchrun (`--nnodes 1:2`) waits until the smallest number has arrived, waits a little longer
-# (`last_call_timeout`), and then closes the meeting. A node that arrives later waits. The others notice it at their next check and stop, and then all of them
-# meet again. A node's place in the meeting is its **rank**. Since ranks are assigned anew after each meeting, nothing may be stored under a rank's number.
+# The difficult question is how many nodes are `expected`. torchrun (`--nnodes 1:2`) waits until the smallest permitted number has arrived, waits a little
+# longer (`last_call_timeout`), and then closes the meeting. A node that arrives later waits. The other nodes notice the newcomer at their next check and stop,
+# and then all nodes meet again. A node's place in the meeting is its **rank**. Since ranks are assigned anew at each meeting, nothing may be stored under a
+# rank's number.
 #
 # ## A checkpoint in pieces
 #
 # With sharded states (unit 16), no rank has the whole state, and no rank should. `torch.distributed.checkpoint` (DCP) lets each rank write its pieces, together
-# with a table that records where each piece is. A rank that reads states what it needs and reads only that. For this reason, four ranks can write what two or
-# three ranks read. Here we use FSDP2, whose shards are rows, so four ranks hold 9, 9, 9 and 6 of 33 rows.
+# with a table that records where each piece is. When loading, a rank specifies what it needs and reads only these parts. For this reason, four ranks can write
+# what two or three ranks read. Here, we use FSDP2, whose shards are rows, so four ranks hold 9, 9, 9 and 6 of 33 rows.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -537,11 +540,11 @@ settle("18-files", lambda: f"{files_with(11, 21)} files")
 
 # %% [markdown]
 # Rows 11 to 21 are in the pieces of ranks 1 (rows 9 to 17) and 2 (rows 18 to 26). What is not split (Adam's step counters and the learning rate) is written
-# once, by one of the ranks, and is read by all of them, so rank 1 opens a third file, too. In the lab you write this arithmetic of overlaps for flat shards.
+# once, by one of the ranks, and is read by all of them, so rank 1 opens a third file, too. In the lab, you compute such overlaps for flat shards.
 #
-# **In the background.** `dcp.async_save` copies the state, returns, and writes in a thread while training continues. This thread performs its own collectives.
-# On the default group, they can mix with the collectives of your step, and then both hang. To avoid this, give it **a separate group** that uses gloo, since a
-# group that has only NCCL is refused.
+# **In the background.** `dcp.async_save` copies the state, returns, and writes the copy in a thread while training continues. This thread performs its own
+# collectives. On the default group, these can mix with the collectives of your step, and then both threads hang. To avoid this, pass **a separate group** that
+# uses gloo, since a group that has only NCCL is rejected.
 
 # %%
 # %%px
@@ -560,7 +563,7 @@ if rank == 0:
 # ## One file, and back
 #
 # A sharded checkpoint is made for the next training run, whereas people who only use the network want one file. `dcp_to_torch_save` joins the pieces. Since it
-# needs no ranks, it can run on any machine that has enough memory for the whole, for example as the command
+# needs no ranks, it can run on any machine that has enough memory for the whole state, for example as the command
 # `python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER FILE`. The next cell runs in this kernel:
 
 # %%
@@ -578,12 +581,12 @@ print(sorted(path.name for path in again.iterdir()))
 
 # %% [markdown]
 # The way back is `torch_save_to_dcp`, which writes a folder that any number of ranks can load. It unpickles the file without `weights_only`, so use it only on
-# files that you trust. You can also do without such a folder. In that case, only rank 0 reads the file, and the other ranks pass an empty dictionary. With
-# `broadcast_from_rank0`, rank 0 sends whole tensors to all ranks, one after the other, and each rank keeps its shard of each. This uses the default group, so
-# all ranks of the job have to take part.
+# files that you trust. If you do without such a folder, only rank 0 reads the file, and the other ranks pass an empty dictionary. With
+# `broadcast_from_rank0`, rank 0 sends whole tensors to all ranks, one after the other, and each rank keeps its shard of each tensor. The broadcast uses the
+# default group, so all ranks of the job have to take part.
 #
-# The end of the cell shows the opposite direction during a run, in which all ranks take part as well. Because of `cpu_offload=True`, only rank 0 receives the
-# whole state, in the host's memory. Without it, every rank would receive the whole state on its device.
+# The end of the next cell collects the whole state during a run, in which all ranks take part as well. Because of `cpu_offload=True`, only rank 0 receives the
+# whole state, and it does so in the host's memory. Without this option, every rank would receive the whole state on its device.
 
 # %%
 # %%px
@@ -610,15 +613,15 @@ if rank == 0:  # read it again, because `file` now holds shards
     print("the whole is the file:", all(full[name].equal(file[name]) for name in full))
 
 # %% [markdown]
-# `get_model_state_dict` with `full_state_dict=True` is a collective call. A common mistake is to call it inside `if rank == 0:`, because rank 0 then waits for
-# the other ranks and the script hangs. Other programs often ask for safetensors, which DCP writes with its `HuggingFaceStorageWriter` if the package
-# safetensors is installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
+# `get_model_state_dict` with `full_state_dict=True` is a collective call. A common mistake is to call it inside `if rank == 0:`. Rank 0 then waits for the
+# other ranks, and the script hangs. Other programs often expect safetensors, which DCP writes with its `HuggingFaceStorageWriter` if the package safetensors is
+# installed ([documentation](https://docs.pytorch.org/docs/stable/distributed.checkpoint.html); not run here).
 #
 # ## torchrun starts it again
 #
 # Outside a notebook, each node runs one **agent** of torchrun, which watches its workers. If one of them dies, the agent ends the others and starts all of them
-# again, up to `--max-restarts` times. It keeps no state, so your script must find its checkpoint. [scripts/18_train.py](scripts/18_train.py) contains the
-# training run above, with a checkpoint every 5 steps. Its last rank kills itself before step 12.
+# again, up to `--max-restarts` times. The agent keeps no state, so your script must find its checkpoint. [scripts/18_train.py](scripts/18_train.py) contains
+# the training run above, with a checkpoint every 5 steps. The script's last rank kills itself before step 12.
 #
 # **Predict.** The second life begins at step 10. How do the final weights compare with the weights of a run that was not killed?
 
@@ -658,7 +661,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # <details><summary>Several nodes, and nodes that come and go</summary>
 #
 # Run `torchrun --nnodes 1:2 --rdzv-backend c10d --rdzv-endpoint HOST:PORT --max-restarts 3 train.py` on each node. If a node is lost, the others meet again
-# without it. If a node joins, all of them stop and meet with it (not run in this notebook). Three facts are important:
+# without it. If a node joins, the others stop and meet again together with it (not run in this notebook). Three facts are important:
 #
 # * The host of the endpoint holds the store, so the job ends if this host dies.
 # * Workers run in separate sessions. If you kill only an agent, its workers survive, train on, and write checkpoints.
@@ -677,13 +680,13 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
 #     train(state)
 #
-# The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. Its script prints a line `host:slots` for each
-# host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last commit. `commit` also
-# looks for new hosts, so nothing is rolled back for them. (`state.check_host_updates()` looks between two commits. In Horovod 0.28.1, if it finds a new host,
-# plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the whole state, so you have to handle
-# the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again (with
-# `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
-# count"). This notebook does not run it.
+# The command is `horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script ./hosts.sh python train.py`. The host discovery script prints a line
+# `host:slots` for each host that is available at that moment. The surviving processes continue, since Horovod calls `train` again with the state of the last
+# commit. `commit` also looks for new hosts, so nothing is rolled back when hosts join. (`state.check_host_updates()` looks for new hosts between two commits.
+# In Horovod 0.28.1, if it finds a new host, plain numbers such as `step` go back to the last commit, whereas weights do not.) `TorchState` does not contain the
+# whole state, so you have to handle the generators and the loader yourself (`ElasticSampler` handles the rows). A host on which a worker died is not used again
+# (with `--blacklist-cooldown-range`, it is not used for some time), so on a single machine the job ends at the first death (Horovod 0.28.1: "blacklisted slots
+# count"). This notebook does not run Horovod.
 # </details>
 #
 # <details><summary>Today: torchft, and spare nodes</summary>
@@ -714,16 +717,16 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 # <details><summary>Keras: BackupAndRestore, and what it forgets</summary>
 #
 # `keras.callbacks.BackupAndRestore(folder)` saves the weights, the optimiser and the epoch after each epoch (or every `save_freq` steps), and `fit` continues
-# from there. Unit 07 kills a chief that uses it. The backup does not contain the seeds of shuffling and of dropout, so the training run continues but does not
-# reach the same weights. If you need that, shuffle with a seed that depends on the epoch.
+# from there. Unit 07 kills a chief that uses this callback. The backup does not contain the seeds of shuffling and of dropout, so the training run continues
+# but does not reach the same weights. If you need the same weights, shuffle with a seed that depends on the epoch.
 # </details>
 #
 # <details><summary>The loader's position: StatefulDataLoader</summary>
 #
-# An order that is a function of the position, as here, has no state except that number. A `DataLoader` with `shuffle=True` and workers that read ahead has
-# more. The `StatefulDataLoader` of `torchdata` has `state_dict()` and `load_state_dict()` for it
+# An order that is a function of the position, as here, has no state except the position. A `DataLoader` with `shuffle=True` and workers that read ahead has
+# more state. The `StatefulDataLoader` of `torchdata` saves and restores this state with `state_dict()` and `load_state_dict()`
 # ([documentation](https://meta-pytorch.org/data/main/torchdata.stateful_dataloader.html)). torchdata is not among this course's packages. Instead, you can
-# write a sampler that is given `endless` and a start.
+# write a sampler that takes its rows from `endless`, beginning at a given position.
 # </details>
 #
 # <details><summary>On Slurm: the end of the time, and requeue</summary>
@@ -739,16 +742,16 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # After each step, rank 0 of the script looks for the file `stop` and broadcasts the result, because all ranks must stop at the same step. If the file exists,
 # the script saves, removes the file (otherwise the next life would stop immediately), and ends. If a node fails, Slurm itself requeues the job, provided that
-# `JobRequeue` or `--requeue` allows it. `SLURM_RESTART_COUNT` counts how often this has happened. A job that was requeued waits for two minutes before it may
-# begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
+# `JobRequeue` or `--requeue` allows it. `SLURM_RESTART_COUNT` counts how often a job has been requeued. A job that was requeued waits for two minutes before it
+# may begin. ([sbatch](https://slurm.schedmd.com/sbatch.html))
 # </details>
 #
 # ## Alive, but wrong
 #
-# Not every failure ends a process. A bit flips in memory, or a chip computes something wrong and reports no error. This is called **silent data corruption**.
-# Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had spikes. Data
-# parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. They can therefore compare a checksum from time to
-# time, which costs one small message.
+# Not every failure ends a process. If a bit flips in memory, or a chip computes something wrong without reporting an error, this is called **silent data
+# corruption**. Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had
+# spikes. Data parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. The ranks can therefore compare a
+# checksum from time to time, which costs one small message.
 
 # %% tags=["setup"]
 # %%px --setup
@@ -781,11 +784,11 @@ if rank == 0:
           f"other weights on ranks {odd}")
 
 # %% [markdown]
-# The loss shows nothing, but the checksum names the rank. With sharded states there is no second copy to compare with, except under HSDP, where another replica
-# has one (unit 16).
+# The loss shows nothing, but the checksum identifies the rank. With sharded states, there is no second copy to compare with, except under HSDP, where another
+# replica has one (unit 16).
 #
-# **Predict.** Now a rank's arithmetic is wrong instead of its memory. Rank 2 computes the gradients of the first layer 10 % too large, and the gradients are
-# summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
+# **Predict.** Now a rank's arithmetic is wrong instead of its memory. Rank 2 computes gradients of the first layer that are 10 % too large, and the gradients
+# are summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
 
 # %%
 # Run this cell to make your prediction.
@@ -816,14 +819,13 @@ settle("18-silent", lambda: {0: "no rank", 1: "only that rank"}.get(
     len(cluster.pull("odd")[0]), "all ranks"))
 
 # %% [markdown]
-# The all-reduce has spread the error to all ranks, so their weights are equal and equally wrong. A different question helps, namely what each rank computes
-# from the *same* rows before anything is summed. This costs one step now and then. A comparison to the bit requires identical processors and deterministic
-# kernels.
+# The all-reduce has spread the error to all ranks, so their weights are equal and equally wrong. Instead, compare the gradients that each rank computes from
+# the *same* rows before anything is summed. This costs one step now and then, and comparing bits requires identical processors and deterministic kernels.
 #
 # **Alive, but slow.** A rank whose processor is too hot delays all the others, so every rank measures the same time for a step, and this time does not identify
 # the slow rank. Instead, measure two durations: how long a rank computes until it is ready, and how long it then waits for the others. The **straggler**
 # computes the longest and waits the least. A bad network cable is not found in this way, because its rank is ready on time and the all-reduce then takes longer
-# for all ranks. In this cell, rank 1 sleeps for 20 ms in each step.
+# for all ranks. In the next cell, rank 1 sleeps for 20 ms in each step.
 
 # %% tags=["measured"]
 # %%px
@@ -847,21 +849,21 @@ if rank == 0:
     print("the straggler is rank", busy_ms.index(max(busy_ms)))
 
 # %% [markdown]
-# These are medians over the steps, because every rank is late now and then. Whether a rank is wrong or slow, leave its machine out at the next restart. After a
-# slow rank you can continue from the newest checkpoint. After a wrong one you need a checkpoint that was written before the fault began, so keep some older
-# checkpoints, too.
+# The cell prints medians over the steps, because every rank is late now and then. Whether a rank is wrong or slow, leave its machine out at the next restart.
+# If the rank was only slow, you can continue from the newest checkpoint. If it was wrong, you need a checkpoint that was written before the fault began, so
+# keep some older checkpoints, too.
 #
 # <details><summary>Measuring this on a GPU and with DDP</summary>
 #
-# On a GPU, the clock of the host would only measure how long launching takes, so use CUDA events, or call `torch.cuda.synchronize()` before you read the clock.
-# With DDP, measure this step inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting. This is the right way
-# to time a single step. Measure the throughput of a run over many steps without a pause (lab 19, exercise 7).
+# On a GPU, the clock of the host would measure only how long it takes to launch the kernels, so use CUDA events, or call `torch.cuda.synchronize()` before you
+# read the clock. With DDP, measure the computation inside `no_sync()`, because otherwise `backward` already contains the all-reduce and therefore the waiting.
+# This is the right way to time a single step. To measure the throughput of a run, in contrast, time many steps without a pause (lab 19, exercise 7).
 # </details>
 #
 # ## How often?
 #
 # Saving takes time, and the work since the last checkpoint is lost when a job stops. According to Young (1974), the sum of both costs is smallest with
-# $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. We apply this to the job at the top, assuming that a save takes 60 s and a
+# $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds between two checkpoints. We apply this rule to the Llama 3 job, assuming that a save takes 60 s and a
 # restart 300 s. In the output, *longer* is relative to the same job without saves and failures:
 
 # %%
@@ -874,7 +876,7 @@ for every_s in (best_s / 4, best_s / 2, best_s, 2 * best_s, 4 * best_s):
     print(f"every {every_s / 60:5.1f} minutes: {100 * longer:4.1f} % longer")
 
 # %% [markdown]
-# **Predict.** If the job saves in the background, a save stops it for 2 s instead of 60 s. How many times as often should it save?
+# **Predict.** If the job saves in the background, a save stops it for 2 s instead of 60 s. By what factor should the job save more often?
 
 # %%
 # Run this cell to make your prediction.
@@ -894,17 +896,17 @@ settle("18-young", lambda: min(
     key=lambda item: abs(item[1] - best_s / quick_s))[0])
 
 # %% [markdown]
-# The choice is forgiving, because twice or half the best interval costs little more. With the quick save, most of the remaining cost is the restart (300 s in
-# 3.1 hours, or 2.7 %), which no checkpoint makes shorter.
+# The choice of the interval is forgiving, because twice or half the best interval costs little more. With the quick save, most of the remaining cost is the
+# restart (300 s in 3.1 hours, or 2.7 %), which no checkpoint makes shorter.
 #
 # ## Summary
 #
-# * To write a checkpoint that is whole or absent, write next to the old file, flush, fsync, rename, and fsync the folder. Keep at least two, and skip those
-#   that cannot be read.
+# * To write a checkpoint that is whole or absent, write next to the old file, flush, fsync, rename, and fsync the folder. Keep at least two checkpoints, and
+#   skip those that cannot be read.
 # * The state consists of weights, optimiser, schedule, generators and position. If a resumed run differs in a single bit, something is missing.
 # * For a different number of ranks, use an order of rows that does not depend on the world size, pieces with a table (DCP), and a learning rate computed from
 #   the base rate.
-# * torchrun starts all workers again, torchft and Horovod keep the surviving ones, and Slurm requeues the job, but none of them knows your state.
+# * torchrun starts all workers again, torchft and Horovod keep the surviving ones, and Slurm requeues the job, but none of these tools knows your state.
 # * `dcp_to_torch_save` and `torch_save_to_dcp` convert between pieces and one file. A full state dict is a collective call.
 # * To find a rank that is wrong or slow, compare checksums of the weights, gradients of the same rows, and the time that each rank waits.
 # * Save every $\sqrt{2 \cdot \text{save} \cdot \text{mtbf}}$ seconds, with the MTBF of the whole job.

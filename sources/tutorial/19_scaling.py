@@ -1,13 +1,13 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "simulation", "title": "Scaling to 1024"}
 # # 19 Scaling to 1024
 #
-# You will rarely be able to borrow 1024 GPUs just to find out whether your training scales. This notebook shows how to predict it instead: you measure a
-# little, simulate the rest, and learn how far you can trust the result. At the end, you can
+# You will rarely be able to borrow 1024 GPUs just to find out whether your training scales. This notebook shows how to predict the scaling instead. You measure
+# a little, simulate the rest, and learn how far you can trust the result. At the end, you can
 #
 # * simulate a training step on any number of ranks, each with its own clock.
 # * calibrate the simulator on a few steps of your own cluster, and check it on steps that it has not seen.
-# * predict what a step costs on 1024 ranks of a machine that you know from its data sheet, and where its time goes.
-# * explain why trees, switches that add, overlap, a larger batch and fewer bytes make the step faster.
+# * predict how long a step takes on 1024 ranks of a machine that you know only from its data sheet, and what this time is spent on.
+# * explain why trees, switches that add, overlap, a larger batch and fewer bytes make a step faster.
 # * predict a published table from two of its rows, and explain where the model is wrong.
 #
 # **Before:** you have worked through unit 05; units 06 and 14 help. **Minutes:** 45 · **Ranks:** 4, on an emulated network.
@@ -27,10 +27,10 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 # %% [markdown]
 # ## A clock for each rank
 #
-# The formulas of unit 05 hold for ranks that begin together, but in practice they never do. We therefore give each rank a clock, so that the clocks of all
-# ranks are a vector of times. An all-reduce takes the times at which the ranks arrive and returns the times at which they continue. Along a ring, each rank
-# needs the data of every other rank before it can continue, so all ranks continue together, after the last one has arrived. In a tree, some ranks can continue
-# earlier than others.
+# The formulas of unit 05 hold for ranks that begin together, but in practice ranks never do. We therefore give each rank a clock, so that the clocks of all
+# ranks are a vector of times. A simulated all-reduce takes the times at which the ranks arrive and returns the times at which they continue. Along a ring, each
+# rank needs the data of every other rank before it can continue, so all ranks continue together after the last one has arrived. In a tree, some ranks can
+# continue earlier than others.
 #
 # **Predict.** 1024 ranks begin a ring all-reduce, but one of them is 2 ms late. How many ranks continue later than they would have otherwise?
 
@@ -56,14 +56,14 @@ settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The sum needs the part of every rank, so no rank can have it before the last one has arrived. Therefore, one late rank in a thousand costs as much as a
+# The sum needs the part of every rank, so no rank can have the sum before the last rank has arrived. Therefore, one late rank in a thousand costs as much as a
 # thousand late ranks.
 # </details>
 #
 # ## A step, simulated
 #
 # A step consists of a forward pass and a backward pass. During the backward pass, the gradients are sent in buckets, one after the other (unit 06). The
-# simulator takes a **machine** (two links), a **model** (layers with their bytes and seconds) and a **way** to train:
+# simulator takes a **machine** (two kinds of links), a **model** (layers with their sizes in bytes and their times in seconds) and a **way** to train:
 
 # %%
 machine = Machine(ranks_per_node=8, inside=(5e-6, 80e9), between=(30e-6, 6.25e9))
@@ -75,13 +75,13 @@ for ranks in (1, 8, 64, 1024):
 
 # %% [markdown]
 # `computing`, `bubble` and `exposed` are the fractions of the step in which an average rank computes, waits in a pipeline (there is none here), and waits for
-# messages or slower ranks. The three fractions add up to 1.
+# messages or slower ranks, respectively. The three fractions add up to 1.
 #
 # From 64 ranks on, the simulator assumes that the ranks differ a little, because in large jobs no two ranks take the same time. Their times then have an
-# exponential tail of 1 %. (`step(..., slowness=1)` makes all ranks alike.)
+# exponential tail of 1 %. (With `step(..., slowness=1)`, all ranks are equally fast.)
 #
 # The simulator does not run the ranks one by one. Whatever differs between ranks is stored in an array, and whatever is the same is computed by a formula.
-# Therefore, the number of ranks hardly matters:
+# Therefore, the number of ranks hardly affects how long the simulation takes:
 
 # %% tags=["measured"]
 import time
@@ -93,14 +93,15 @@ for ranks in (1000, 100_000):
     print(f"{ranks:>7} ranks, each with its own clock: {took_s:.3f} s")
 
 # %% [markdown]
-# Is the result right? The package's tests play every message of 200 small steps one by one, as well as every message of rings and trees on two kinds of links,
-# and compare the times. This shows that the *calculation* is right, but only a real cluster can show whether the *model* is.
+# Is the result right? The package's tests simulate every message of 200 small steps one by one, as well as every message of rings and trees on two kinds of
+# links, and compare the times with the simulator's. These tests show that the *calculation* is right, but only a real cluster can show whether the *model* is
+# right.
 #
 # ## Calibrate on your own cluster
 #
-# Our cluster has four nodes with a separate emulated network of 10 Mbit/s and 10 ms. This network is so slow that the two cores of this machine hardly matter.
-# While a GPU computes, the processor next to it waits, so we replace the computation by a `sleep` here. There are 4 layers, each with 20 ms of forward and 40
-# ms of backward. On each rank, each step takes a little longer at random, as it does on real ranks.
+# Our cluster has four nodes, connected by a separate emulated network with 10 Mbit/s and a latency of 10 ms. This network is so slow that the two cores of this
+# machine hardly matter. While a GPU computes, the processor next to it waits, so we replace the computation by a `sleep` here. There are 4 layers, each of
+# which takes 20 ms in forward and 40 ms in backward. The duration of a step varies a little at random on each rank, as it does on real ranks.
 
 # %%
 SIZES, LAYER_S, SPREAD = [80_000] * 4, 0.04, 0.1  # bytes, s of backward, part of the mean
@@ -124,7 +125,7 @@ def all_reduce_s(ranks, n_bytes, calls=4):
     return times_s[1:]  # the first call only opens the connections
 
 # %% [markdown]
-# The next function is the training step. One thread sends the buckets, one after the other, while the computation continues, as NCCL's stream does:
+# The next function is the training step. Like NCCL's stream, a separate thread sends the buckets one after the other while the computation continues:
 
 # %%
 def train(ranks, sizes, layer_s, spread, steps=5):
@@ -171,8 +172,8 @@ def steps_s(network, rate_mbit, ranks):
 network = None if blocked else network_of(10)
 
 # %% [markdown]
-# We first need alpha and B, so we measure all-reduces of 2 and 4 ranks with two sizes each. `calibrate(model, rows, guess)` finds the constants for which a
-# model comes closest to the measured rows, in terms of relative errors.
+# We first need the latency alpha and the bandwidth B, so we measure all-reduces of 2 and 4 ranks with two sizes each. `calibrate(model, rows, guess)` finds the
+# constants for which a model comes closest to the measured rows, in terms of relative errors.
 
 # %% tags=["measured"]
 rows = list(recorded.STEPS["all_reduce_s"].items())
@@ -193,10 +194,10 @@ for (ranks, n_bytes), measured in rows:
           f"fitted {ring(mine, (ranks, n_bytes)):.3f} s")
 
 # %% [markdown]
-# The latency is more than twice the 10 ms of the link, because gloo first asks in each round of a ring whether there is room (unit 05), and because processes
-# have to wake up. The fit includes both.
+# The latency is more than twice the 10 ms of the link, because in each round of a ring, gloo first asks whether there is room (unit 05), and because processes
+# have to wake up. The fitted latency includes both delays.
 #
-# Next, we measure the computing and how much it varies, with five steps of one rank.
+# Next, we run five steps on one rank to measure the computing time and how much it varies.
 
 # %% tags=["measured"]
 one_s = recorded.STEPS["one_s"] if blocked else [
@@ -217,7 +218,7 @@ def predicted_s(ranks, bytes_per_s):
 
 # %% [markdown]
 # **Predict.** One rank needs 0.25 s for a step. On several ranks, a step also sends 320 kB in four buckets over links of 1.25 MB/s, and each round has the
-# latency that you have just calibrated. How long will a step of three ranks take?
+# latency that you have just calibrated. How long will a step on three ranks take?
 
 # %%
 # Run this cell to make your prediction.
@@ -237,10 +238,10 @@ for ranks, seconds in found[10].items():
 settle("19-three", lambda: found[10][3])
 
 # %% [markdown]
-# The calibration used neither three ranks nor a training step of more than one rank. Now we change the network to 40 Mbit/s. We measure nothing for this
+# The calibration used neither three ranks nor a training step on more than one rank. Now we change the network to 40 Mbit/s. We measure nothing for this
 # prediction and only multiply the bandwidth by four.
 #
-# **Predict.** The bandwidth becomes four times as large. How many times as fast does a step of four ranks become?
+# **Predict.** The bandwidth becomes four times as large. By what factor does a step on four ranks become faster?
 
 # %%
 # Run this cell to make your prediction.
@@ -284,8 +285,9 @@ scaling.efficiency(curves, marks)
 # %% [markdown]
 # <details><summary>Why is it not four times as fast?</summary>
 #
-# Bytes get cheaper, but latencies do not. Four ranks pay for four buckets of six rounds each, for a total of 24 latencies. This is where the curve breaks, and
-# a prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the overlap.
+# Sending bytes becomes cheaper, but latencies do not. Four ranks pay for four buckets of six rounds each, for a total of 24 latencies. These latencies make the
+# curve break, and a prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the
+# overlap.
 #
 # (The efficiency on one rank is not exactly 1, because the prediction draws 20 steps from the five that were measured.)
 # </details>
@@ -294,12 +296,12 @@ scaling.efficiency(curves, marks)
 #
 # `machines.toml` describes machines by published numbers and names the source of each number. `p2-8xlarge` has K80 GPUs, `big-basin-p100` has P100 GPUs, the
 # DGX machines are named after their GPUs, and a `gb200-nvl72` is a rack in which NVLink connects 72 GPUs. We train ResNet-50 with 32 images on each GPU and sum
-# the gradients along rings, as NCCL builds them. Each ring passes through the GPUs of a node and then goes on to the next node. A node has as many rings as
-# network links, so it uses all of them. With 128 nodes, at most 256 of a chunk's 2046 hops cross the network. Since latencies are rarely published, we *assume*
-# 5 us inside a node and, between nodes, 30 us (Ethernet) or 10 us (InfiniBand). The speed that a GPU reaches is not published either. For K80 and P100 it comes
-# from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
+# the gradients along rings like those that NCCL builds. Each ring passes through the GPUs of a node and then goes on to the next node. A node has as many rings
+# as network links, so all links are used. With 128 nodes, at most 256 of a chunk's 2046 hops cross the network. Since latencies are rarely published, we
+# *assume* 5 µs inside a node and, between nodes, 30 µs (Ethernet) or 10 µs (InfiniBand). The speed that a GPU reaches is not published either. For K80 and
+# P100, it comes from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
 #
-# Weak and strong scaling differ in what stays the same. Here each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If instead the batch
+# Weak and strong scaling differ in what stays the same. Here, each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If instead the batch
 # stays the same and each rank gets fewer images (*strong*), the computation shrinks while the number of rounds stays the same, so the curve breaks earlier.
 #
 # **Predict.** On which of these machines do 1024 GPUs spend less than four fifths of a step on computing?
@@ -337,8 +339,8 @@ settle("19-fifth", elsewhere)
 # <details><summary>Why?</summary>
 #
 # A GPU of today needs only a small part of the time that a GPU of 2017 needed for a step. Although its network has more bandwidth as well, latencies have
-# hardly fallen (here, to a third between nodes), and every bucket of a ring of 1024 passes 2046 hops. The faster the computation is, the less of the
-# communication it can hide. On the older machines, late ranks cost more than the network does.
+# fallen far less (here, only to a third between nodes), and every bucket in a ring of 1024 ranks passes 2046 hops. The faster the computation is, the less of
+# the communication it can hide. On the older machines, late ranks cost more than the network does.
 # </details>
 #
 # ## What mends it
@@ -359,16 +361,17 @@ scaling.bars(mended)
 # %% [markdown]
 # On 1024 ranks, it is the hops rather than the bytes that cost time. *16 bit* halves the bytes and therefore the number of buckets. *One bucket* hides nothing
 # behind the backward pass and is still faster, because it saves the hops of the other buckets. *Two levels* form a ring inside each node and then one between
-# the nodes, which take 14 and 254 rounds. NCCL has a better algorithm. Its *double tree* connects the nodes by two binary trees, each with half of the tensor,
-# so a chunk crosses the network only 14 times, while each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends its numbers
-# once and receives the sum. NCCL chooses among these algorithms for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide nearly
-# everything that is left, and unit 17 shows whether the network still learns as well.
+# the nodes, which take 14 and 254 rounds, respectively. NCCL has a better algorithm. Its *double tree* connects the nodes by two binary trees, each with half
+# of the tensor, so a chunk crosses the network only 14 times, while each rank sends about as many bytes as in a ring. Where *switches add* (NVLS), a rank sends
+# its numbers once and receives the sum. NCCL chooses among these algorithms for each message, as `all_reduce="auto"` does here. *More images* on each GPU hide
+# nearly everything that is left, and unit 17 shows whether the network still learns as well.
 #
 # ## The slowest of 1024
 #
 # No network can help if the ranks themselves differ in speed, because a step waits for the slowest of its p ranks.
 #
-# **Predict.** The time of each rank varies by 5 % (normal). How much longer does a step of 1024 ranks take than an average rank's step?
+# **Predict.** The step times of the ranks are normally distributed with a standard deviation of 5 %. How much longer does a step of 1024 ranks take than an
+# average rank's step?
 
 # %%
 # Run this cell to make your prediction.
@@ -394,9 +397,9 @@ settle("19-slowest", how_much)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and slightly less unless p is huge. For 1024, this is 3.2
-# deviations. With an exponential tail it is $H_p - 1$, where $H_p$ is the harmonic number, or about $\ln p + 0.577 - 1$, which is 6.5 for 1024. What counts is
-# therefore the tail and not the standard deviation.
+# The largest of p normal numbers is about $\sqrt{2 \ln p}$ standard deviations above the mean, and slightly less unless p is huge. For 1024 ranks, it is 3.2
+# deviations above the mean. With an exponential tail, it is $H_p - 1$ deviations above the mean, where $H_p$ is the harmonic number. This is about $\ln p +
+# 0.577 - 1$, or 6.5 for 1024 ranks. What counts is therefore the tail of the distribution and not its standard deviation.
 # </details>
 #
 # Ranks also fail. If a rank fails once in five years, one of 1024 ranks fails every 43 hours. The next cell computes how often to save, and how long the job
@@ -435,13 +438,14 @@ print(f"MFU of the first: {networks.mfu(blocks, 1792 / 1024, first.seconds, peak
 scaling.bars(three)
 
 # %% [markdown]
-# More stages mean more bubble, namely 5 and 6 % by unit 14's formula. The rest arises because 60 blocks and the output layer cannot be cut evenly, least of all
-# into 16 stages. A split that extends beyond its node waits for a slow link at each layer. (On a rack in which NVLink connects 72 GPUs, a split of 16 would
-# stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter, and only its bubble should be compared.
+# More stages mean a larger bubble, namely 5 % for 4 stages and 6 % for 16 stages by unit 14's formula. The rest of the bubble arises because 60 blocks and the
+# output layer cannot be cut evenly, least of all into 16 stages. A split that extends beyond its node waits for a slow link at each layer. (On a rack in which
+# NVLink connects 72 GPUs, a split of 16 would stay on fast links.) *Few micro-batches* is a step of 256 sequences, so it is shorter than the other steps, and
+# only its bubble should be compared.
 #
 # The **model FLOPs utilisation** (MFU) is the fraction of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats.
-# Training runs of language models are compared by this number. The paper measured 140 TFLOP/s per GPU in this shape (table 1), which gives 16.1 s for the
-# 2.3e18 operations of a step (its equation 3, which counts the recomputation). The first row is 6 % too short, and the second is 9 % too short.
+# Training runs of language models are compared by this number. For the shape of the first row, the paper measured 140 TFLOP/s per GPU (table 1), which gives
+# 16.1 s for the 2.3e18 operations of a step (its equation 3, which counts the recomputation). Our first row is 6 % too short, and the second is 9 % too short.
 #
 # ## Published tables
 #
@@ -474,15 +478,16 @@ for table in published.tables():
             print(f"{row.x:>8}{row.published:>10.5g}{row.predicted:>10.5g}  {error}")
 
 # %% [markdown]
-# Most rows are within a few per cent. The other rows are more interesting, because the model is wrong there, and each time it lacks something real.
+# Most predictions are within a few per cent of the published numbers. The other rows are more interesting, because the model is wrong there, each time because
+# it lacks something real.
 #
-# * *AlexNet* was 28 % too fast on 8 GPUs without a fit, until the model knew that NCCL built a single ring in 2017, in which two of eight hops pass through
-#   PCIe. With a fit it is 12 % too slow on 2 and 4 GPUs. Its last three layers hold 96 % of its weights, and their gradients are ready first, so some of them
-#   overlapped.
+# * Without a fit, the prediction for *AlexNet* on 8 GPUs was 28 % too fast, until the model took into account that NCCL built a single ring in 2017, in which
+#   two of eight hops pass through PCIe. With a fit, the prediction is 12 % too slow on 2 and 4 GPUs. AlexNet's last three layers hold 96 % of its weights, and
+#   their gradients are ready first, so sending some of them overlapped with the computation.
 # * *torchgpipe, 4 stages*, is 17 % off, because its layers cannot be cut into four equal parts, and the cut is different for each number of micro-batches.
-# * *K80* was 10 % off until the machine's description included that the GPUs of one host share its PCIe.
+# * *K80* was 10 % off until the machine's description took into account that the GPUs of one host share a PCIe connection.
 # * Goyal et al. (2017) report steps that are 12 % longer on 352 GPUs than on 8. The published rates alone give +0.6 %. With ranks that are 2 % apart (the
-#   exponential tail), the simulator gives 8 %, so most of this time is spent waiting for the slowest rank.
+#   exponential tail), the simulator gives 8 %, so most of the additional time is spent waiting for the slowest rank.
 
 # %%
 for spread in (0.0, 0.02):
@@ -490,14 +495,14 @@ for spread in (0.0, 0.02):
     print(f"Goyal, ranks {spread:.0%} apart: {many / base - 1:+.1%} (published +12 %)")
 
 # %% [markdown]
-# This is why `step` assumes late ranks from 64 ranks on, unless you pass your own `slowness`.
+# Because late ranks matter this much, `step` assumes them from 64 ranks on, unless you pass your own `slowness`.
 #
-# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how to predict your own training.
+# All tables, with the error of each row, are in `docs/SIMULATE.md`, which also explains how to predict your own training runs.
 
 # %% [markdown]
-# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together: waiting after each step gives the time of one step, but a lower throughput than a whole run reaches (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around your buckets, for example 8 and 64 MB. The time of 8 bytes would mislead you, because NCCL
-# > sends short messages by its protocol LL and buckets by LL128 or Simple, and its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 us for a hop of a ring over the network.
-# > NCCL also chooses among rings, trees and switches that add (NVLS, SHARP) by size and number of ranks, and its kernels take some of the GPU's processors, so a backward pass next to them slows down. This slowdown is not in the model.
+# > **On GPUs.** Calibrate with `torch.cuda.synchronize()` or events around many steps together. Waiting after each step gives the time of one step, but a lower throughput than a whole run reaches (lab 19, exercise 7). Take alpha and B from nccl-tests' `all_reduce_perf` with `NCCL_ALGO=Ring`, fitted to two sizes around the size of your buckets, for example 8 and 64 MB. The time for 8 bytes would mislead you, because NCCL
+# > sends short messages with its protocol LL and buckets with LL128 or Simple. For a ring's hop over the network, its own table of latencies (`tuning.cc`) has 2.7, 4 and 14 µs for these three protocols, respectively.
+# > NCCL also chooses among rings, trees and switches that add (NVLS, SHARP) according to the size and the number of ranks. Its kernels occupy some of the GPU's processors, so a backward pass that runs at the same time slows down. This slowdown is not in the model.
 
 # %% [markdown]
 # ## What has aged
@@ -506,20 +511,20 @@ for spread in (0.0, 0.02):
 #
 # | they say | today |
 # |---|---|
-# | on 1024 GPUs more than a fifth of the time is communication | This is a talk's number for its machine, and it is about what you would expect. For ResNet-50 with 32 images and rings, this model loses 16 % on P100s with Ethernet and 30 us (`big-basin-p100` above), and 13 % on P100s with InfiniBand and 10 us (`dgx-1-p100`), or 15 % if nothing overlaps. About 5 % of this are late ranks. On a GPU of today a ring loses far more, whereas a tree with more images per GPU loses less. |
+# | on 1024 GPUs more than a fifth of the time is communication | This is a talk's number for its machine, and it is about what you would expect. For ResNet-50 with 32 images and rings, this model loses 16 % on P100s with Ethernet and 30 µs (`big-basin-p100` above), and 13 % on P100s with InfiniBand and 10 µs (`dgx-1-p100`), or 15 % if nothing overlaps. About 5 % of this are late ranks. On a GPU of today a ring loses far more, whereas a tree with more images per GPU loses less. |
 # | ResNet-50 on ImageNet in 15 minutes on 1024 P100 (Akiba et al. 2017) | The run used 32 images per GPU, as above, and 90 epochs: 90 · 1.281 million / 32,768 = 3519 steps, which leaves 0.26 s for each step. In MLPerf v0.6 (2019) the two fastest needed about 80 s, on 1536 V100 and on 1024 TPU v3 chips. |
 #
 # </details>
 #
 # ## Summary
 #
-# * A simulated step consists of clocks. Gradients become ready on each rank, buckets follow each other, and the last rank decides.
+# * A step is simulated with a clock for each rank. Gradients become ready on each rank, buckets follow each other, and the last rank determines the time.
 # * Alpha and B are calibrated with a few all-reduces, and the computing time and its spread with a few steps of one rank. The model must then be checked on
 #   cases that were not measured.
 # * On 1024 ranks, the number of rounds and the delay of the slowest rank have grown, whereas the bytes that a rank sends have not. The faster a GPU is, the
 #   earlier its curve breaks.
 # * Trees and switches that add, overlap, fewer bytes and more images per GPU all make the step faster.
-# * Two rows of a table predict the others to a few per cent if the model has what matters. Balance, shared buses and late ranks must be included.
+# * Two rows of a table predict the others to a few per cent if the model includes what matters, such as balance, shared buses and late ranks.
 #
 # **Now the lab:** you build the parts of the simulator by hand and apply them to hidden machines and tables.
 #

@@ -1,15 +1,15 @@
 # %% [markdown] unit={"minutes": 45, "ranks": 4, "framework": "torch", "title": "Hackathon"}
 # # 20 Hackathon
 #
-# A hackathon on distributed training has two halves. In the first half, your own script becomes correct and fast. In the second, all teams work on the same
-# challenge. At the end, you can
+# A hackathon on distributed training has two halves. In the first half, you make your own script correct and fast. In the second half, all teams work on the
+# same challenge. At the end, you can
 #
 # * examine a training script with the clinic, repair what it finds, and show that no mistake is left.
-# * read the order of a step in a profiler's trace, and explain what the same trace looks like on a GPU.
+# * read the order of the events of a step in a profiler's trace, and explain what the same trace looks like on a GPU.
 # * predict what a step of the script costs, and what it would take on 1024 GPUs.
-# * check a job before it takes 64 GPUs.
+# * check a job before it occupies 64 GPUs.
 # * explain how the hackathon counts time, and why it does not matter which machine a team uses.
-# * hand in a first entry in 20 minutes: begin, try, read what the score is paid with, take one step up, judge, verify.
+# * hand in a first entry in 20 minutes: begin, try, find out what the score is paid with, take one step up, judge and verify.
 #
 # **Before:** you have worked through units 01, 05 and 06. **Minutes:** 45 · **Ranks:** 4, which the judge starts; 2 for the clinic.
 #
@@ -58,10 +58,10 @@ predict("20-mistakes",
         ["none", "one", "two", "three"])
 
 # %% [markdown]
-# In a terminal, you would type `manyhands clinic scripts/20_train.py --ranks 2`. The command runs nine steps of a copy, and observers on each rank record the
-# weights, the rows, and the gradients before and after they are averaged. The script itself is not changed. Besides the text, the command writes a page,
-# `clinic.html`, with a time line of a step. Open it in a browser (in JupyterLab, double-click the file and select *Trust HTML*; in a terminal, `--open` does
-# it). Here we call the clinic from Python instead:
+# In a terminal, you would type `manyhands clinic scripts/20_train.py --ranks 2`. The command runs nine steps of a copy of the script, and observers on each
+# rank record the weights, the rows, and the gradients before and after they are averaged. The script itself is not changed. Besides the text, the command
+# writes a page, `clinic.html`, with a time line of a step. Open it in a browser (in JupyterLab, double-click the file and select *Trust HTML*; in a terminal,
+# use the option `--open`). Here, we call the clinic from Python instead:
 
 # %% tags=["measured"]
 from manyhands.clinic.conclude import conclude
@@ -89,7 +89,8 @@ settle("20-mistakes", lambda: NUMBERS[len(first.mistakes)])
 # the gradient that the optimiser received with the gradient that a single process computes from all the rows.
 # </details>
 #
-# The page says what to do about each mistake. We mend them one after the other with `mend`, which replaces some lines and returns the script's new text:
+# The page says what to do about each mistake. We mend the mistakes one after the other with `mend`, which replaces some lines and returns the script's new
+# text:
 
 # %%
 def mend(text, old, new):
@@ -107,7 +108,7 @@ text = mend(text, "    loader = DataLoader(data, BATCH, shuffle=True)",
 text = mend(text, "(loss / world).backward()", "loss.backward()")
 
 # %% [markdown]
-# DDP already averages, so the loss must not be divided. A sampler distributes the rows over the ranks.
+# DDP already averages the gradients, so the loss must not be divided. A sampler distributes the rows over the ranks.
 #
 # **Predict.** We repeat the same examination. What does the clinic find now?
 
@@ -159,15 +160,16 @@ print(len(third.mistakes), "mistakes; exit code of the command:", third.code)
 torchrun(mended)
 
 # %% [markdown]
-# After every step, the weights are now the weights that a single process computes. (The one call besides DDP's is the message at the end of the epoch.) Look at
-# the losses as well. They agree with the losses of the broken script nearly to the last digit. In the broken script, an epoch had 16 steps in which both ranks
-# used the same rows and the gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown the difference.
+# After every step, the weights are now the weights that a single process computes. (Apart from DDP's calls, the only remaining collective is the message
+# at the end of an epoch.) Look at the losses as well. They agree with the losses of the broken script nearly to the last digit. In the broken script, an epoch
+# had 16 steps in which both ranks used the same rows and the gradients were halved, whereas 8 steps of 32 rows now get just as far. No curve would have shown
+# the difference.
 #
 # ## Read a trace of one step
 #
-# Unit 06 reads the *durations* in a profiler's trace. Here we read the *order* of a step, because it is the same on every machine. The cell below adds
-# `torch.profiler` to a script. The profiler waits for some steps, warms up during one, records one, and then every rank writes its own file. By default, it
-# records the CPU and, if there is one, the GPU.
+# Unit 06 reads the *durations* in a profiler's trace. Here, we read the *order* of the events of a step, because this order is the same on every machine. The
+# cell below adds `torch.profiler` to a script. The profiler waits for some steps, warms up during one step and records the next one. Then every rank writes its
+# own file. By default, the profiler records the CPU and, if there is one, the GPU.
 
 # %%
 RECORDER = """    data = images()
@@ -184,7 +186,7 @@ def with_trace(text):
 
 # %% [markdown]
 # A trace is a list of events, each with a name, a start `ts` and a duration `dur`. Four names are enough for a first look at DDP. For example, `AddmmBackward0`
-# computes the gradients of one linear layer, and `c10d::allreduce_` starts an all-reduce, whose shapes show how many numbers are sent.
+# computes the gradients of one linear layer, and `c10d::allreduce_` starts an all-reduce. The input shapes of this event show how many numbers are sent.
 
 # %%
 import json
@@ -240,16 +242,16 @@ def moment():
 settle("20-trace", moment)
 
 # %% [markdown]
-# The original script shows its waste, which is a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts after
-# the last gradients. It is **exposed**, because no computation is left that could hide it. With small buckets, the first all-reduce starts before the gradients
-# of the other layer are computed, so only the last one is now exposed. (In such a small network, a second message costs more than it hides, whereas it pays off
-# for layers of many megabytes.)
+# The trace of the original script shows the waste, a second all-reduce of 4 bytes at the end of the step. In the mended script, the only all-reduce starts
+# after the last gradients. This all-reduce is **exposed**, because no computation is left that could hide it. With small buckets, the first all-reduce starts
+# before the gradients of the other layer are computed, so only the last one is now exposed. (In such a small network, a second message costs more than it
+# hides, whereas it pays off for layers of many megabytes.)
 #
 # ### The same picture on a GPU
 #
-# *This part is taken from the documentation of PyTorch and of HTA, a tool that reads such traces, and from PyTorch's source. We did not measure it here.* On a
-# GPU, the CPU's thread only *launches* kernels, and each stream of the GPU has a separate row. The kernels that compute are in one of these rows, and NCCL's
-# kernels (`ncclDevKernel_...`) are in another. Look for four things, in this order:
+# *This part is taken from the documentation of PyTorch and of HTA, a tool that reads such traces, and from PyTorch's source. We did not measure it here.* With
+# a GPU, the CPU's thread only *launches* kernels, and each stream of the GPU has a separate row in the trace. The kernels that compute are in one of these
+# rows, and NCCL's kernels (`ncclDevKernel_...`) are in another. Look for four things, in this order:
 #
 # | you see | it means | what helps |
 # |---|---|---|
@@ -258,8 +260,8 @@ settle("20-trace", moment)
 # | NCCL's kernels below the kernels of backward | the all-reduces are hidden, like the first one with small buckets | nothing to do |
 # | an NCCL kernel behind the last kernel of backward, and nothing above it | an exposed all-reduce, as in the mended script | a smaller `bucket_cap_mb`, fewer bytes, or `no_sync` (unit 06) |
 #
-# A collective cannot end before every rank has started it. Therefore a long NCCL kernel may also be a wait for a slow rank, so compare the traces of two ranks
-# before you blame the network. HTA computes the idle time by cause, and the fraction of the communication that is hidden.
+# A collective cannot end before every rank has started it. Therefore, a long NCCL kernel may also mean that its rank was waiting for a slow rank, so compare
+# the traces of two ranks before you blame the network. HTA computes the idle time for each cause, and the fraction of the communication that is hidden.
 
 # %% [markdown]
 # ## What would it take on 1024?
@@ -298,14 +300,15 @@ settle("20-scale", computing)
 # <details><summary>Why?</summary>
 #
 # A step of such a small network takes microseconds on a GPU, whereas an all-reduce among 1024 ranks needs many hops, however little it sends. A ring has 2046
-# hops, so a sum of 40 kB takes 11.5 ms. The prediction takes the fastest way for each message, as NCCL does. With H100 GPUs, the switches add inside a node,
-# and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This is still far more than the computing. More rows per rank help, and so
-# do fewer or less frequent messages, which you will try in the challenge. docs/PREDICT.md explains how far you can trust such a prediction.
+# hops, so a sum of 40 kB takes 11.5 ms. For each message, the prediction uses the fastest algorithm, as NCCL does. With H100 GPUs, the switches perform the
+# additions inside a node, and a double tree between the 128 nodes has 14 hops, so the same sum takes 0.16 ms. This is still far more than the computation
+# takes. More rows per rank help, and so do fewer or less frequent messages, which you will try in the challenge. docs/PREDICT.md explains how far you can trust
+# such a prediction.
 # </details>
 #
 # ## Before you take 64 GPUs
 #
-# An hour on 64 GPUs costs as much as 64 hours on one. You can check each line of this list on a laptop or on one node.
+# An hour on 64 GPUs costs as much as 64 hours on one. You can check each line of the following list on a laptop or on one node.
 #
 # | you can say | what shows it |
 # |---|---|
@@ -332,10 +335,12 @@ settle("20-scale", computing)
 # The **judge** is the program around this function. It holds the data, computes the gradients, carries the messages and keeps the clock. You can rely on its
 # score for three reasons:
 #
-# * **The clock is counted, not measured.** On each rank's clock, a gradient takes 10 ms and a message of n bytes takes (n + 64) / rate + delay. Therefore a
+# * **The clock is counted, not measured.** On each rank's clock, a gradient takes 10 ms and a message of n bytes takes (n + 64) / rate + delay. Therefore, a
 #   laptop and a server give the same time, to the last digit.
-# * **The data stay with the judge.** An entry calls `model(batch)` to get a loss and a gradient, and pays for them. A rank has nothing else to learn from.
-# * **Each judging draws new seeds** for the data, the starts, and which rank is slow. All five runs must reach the target, and the median counts.
+# * **The data stay with the judge.** An entry calls `model(batch)` to get a loss and a gradient, and pays for both with time on the clock. A rank has nothing
+#   else to learn from.
+# * **Each judging draws new seeds** for the data, for the initial weights, and for the choice of the slow rank. All five runs must reach the target, and the
+#   median counts.
 #
 # There are four challenges: `slow_links`, `lame_rank` (one rank is always slow, and it is a different rank every quarter of a second), `does_not_fit` (a GPT
 # within a memory limit) and `big_batch` (the fewest updates). The rules, the prizes and the day's plan are in docs/HACKATHON.md.
@@ -360,7 +365,7 @@ print(Path(home.name, "ours", "entry.py").read_text())
 # ### Minute 3: try
 #
 # **Predict.** The baseline takes 150 steps. Each step computes a gradient, which takes 10 ms, and performs four all-reduces among four ranks. An all-reduce
-# consists of 6 messages, sent one after the other, each of a quarter of the tensor. How many seconds does this take on the clock?
+# consists of 6 messages, sent one after the other, each of a quarter of the tensor. How many seconds does the baseline take on the judge's clock?
 
 # %%
 # Run this cell to make your prediction.
@@ -386,7 +391,7 @@ settle("20-baseline", lambda: seconds(told))
 #
 # An entry that someone else wrote may do anything. For this reason, the judge runs each rank in a separate room, with no network, no file that can be written,
 # and no other process (bubblewrap, on Linux, x86_64 or aarch64; use `apt-get install bubblewrap`, or ask the administrator of the machine to allow namespaces
-# for users; root is not needed). If a machine cannot make rooms, `try` says so and runs your own entry without them. The clock and the score are the same, but
+# for users; root is not needed). If a machine cannot make rooms, `try` says so and runs your own entry without rooms. The clock and the score are the same, but
 # there are no walls. `judge` refuses to run there, because other people rely on its records. The lab's checks do not use separate rooms either, because the
 # notebook is your own, and the grader runs all of it in one room.
 # </details>
@@ -408,14 +413,14 @@ def paid(told):
 paid(told)
 
 # %% [markdown]
-# Computing is the smallest part. Half of the time is spent on delays, because each step sends 24 messages. The first step up is therefore not to send fewer
-# bytes.
+# Computation takes the smallest part of the time. Half of the time is spent on delays, because each rank sends 24 messages in each step. The first step up is
+# therefore to send fewer messages rather than fewer bytes.
 #
 # ### Minute 8: one step up
 #
 # We put the four gradients into one tensor. This is the fusion of unit 05, in three lines.
 #
-# **Predict.** One all-reduce now sends all the bytes, instead of four. How much of the time is left?
+# **Predict.** A single all-reduce now sends all the bytes that four all-reduces sent before. What fraction of the time is left?
 
 # %%
 # Run this cell to make your prediction.
@@ -452,8 +457,8 @@ settle("20-fused", lambda: min(
     ((0.25, "a quarter"), (0.6, "about 60 %"), (0.95, "more than 90 %")))[1])
 
 # %% [markdown]
-# Three quarters of the delays are gone, while the bytes are the same as before. Next, we can save bytes, or whole messages. There are three ways, each of which
-# has a price in accuracy that only a run can show:
+# Three quarters of the delays are gone, while the bytes are the same as before. Next, we can save bytes or even whole messages. There are three ways, each of
+# which has a price in accuracy that only a run can show:
 #
 # * You can send fewer bits, for example 16 instead of 32.
 # * You can send fewer numbers, namely the largest hundredth, and keep what was not sent for later (Stich et al. 2018).
@@ -462,9 +467,9 @@ settle("20-fused", lambda: min(
 #
 # ### Minute 15: judge and verify
 #
-# At an event, you `submit` your entry and the judge's machine does the rest. The same judge runs here. `judge` draws five seeds that are not known in advance,
-# and it writes a **record**, signed with the key of the person who judges. Because a record contains the seed of each run, anyone can judge again. `verify`
-# reports what the record contains and whether it has been changed.
+# At an event, you `submit` your entry and the judge's machine does the rest. Here, the same judge runs on your machine. `judge` draws five seeds that are not
+# known in advance, and it writes a **record**, signed with the key of the person who judges. Because a record contains the seed of each run, anyone can repeat
+# the judging. `verify` reports what the record contains and whether it has been changed.
 
 # %% tags=["measured"]
 key = subprocess.run([sys.executable, "-m", "manyhands", "certificate", "--new-key",
@@ -475,7 +480,7 @@ judged = hack("judge", "ours", "--key", "judge.key")
 verified = hack("verify", "ours.record", "--public", "judge.key.pub")
 
 # %% [markdown]
-# All five runs reached 85 %, since otherwise there would be no score. What happens if a friend of the judge lowers the number slightly, by hand?
+# All five runs reached 85 %, since otherwise there would be no score. What happens if a friend of the judge lowers the score in the record by hand?
 
 # %% tags=["measured"]
 record = Path(home.name, "ours.record")
@@ -491,14 +496,14 @@ if record.exists():  # not where this machine has no rooms
 # ## Rules, in short
 #
 # 1. All five runs must reach the target, and the median counts. Because the best entries are judged once more at the end, luck with the seeds does not last.
-# 2. An entry learns from the gradients that it has paid for, and from nothing else. People read the entries that win.
-# 3. The judge offers `model`, `batches` and `comm`. If you find a way around them, tell the organisers, and you get a prize for it.
+# 2. An entry learns from the gradients that it has paid for, and from nothing else. People read the winning entries to make sure of this.
+# 3. The judge offers `model`, `batches` and `comm`. If you find a way around these three, tell the organisers, and you get a prize for your report.
 #
 # Ask mentors for questions rather than for lines of code. The first question that they will ask you is *what is it paid with?*
 
 # %% [markdown]
 # > **On GPUs.** The clinic runs a script on the devices where the script puts its tensors, so with GPUs it examines NCCL and counts the allocator's memory. Since the hackathon's clock is counted, a GPU changes no score, and the judge
-# > needs none. On real GPUs, the kernels of a message also slow down the computation next to them (unit 19), which a counted clock does not include. You can therefore compare the numbers of two entries, but they are not the numbers of a cluster.
+# > needs none. On real GPUs, the kernels of a message also slow down the computation that runs at the same time (unit 19), but a counted clock does not include this effect. You can therefore compare the numbers of two entries, but they are not the numbers of a cluster.
 
 # %% [markdown]
 # ## Summary
@@ -508,10 +513,10 @@ if record.exists():  # not where this machine has no rooms
 #   NCCL's row as well.
 # * A step costs messages, bytes and waiting on each rank, and a simulation shows what it would cost on 1024 ranks.
 # * Before a job takes 64 GPUs, check ten statements, each with the command that shows it.
-# * The judge counts gradients, messages, bytes and delays. What is counted can be priced before it runs.
+# * The judge counts gradients, messages, bytes and delays, so you can price an entry before you run it.
 # * The way to a first entry is `init`, `try --runs 1`, a price, one step up, `try`, `judge` and `verify`.
 #
-# **Now the lab:** you mend a training script, price it, compress its messages, and write your own entry, which earns points for each rung that it reaches.
+# **Now the lab:** you mend a training script, price it, compress its messages, and write your own entry, which earns more points the faster it is.
 #
 # **References.** S. Stich, J.-B. Cordonnier, M. Jaggi 2018, *Sparsified SGD with Memory*, [arXiv 1809.07599](https://arxiv.org/abs/1809.07599). S. Stich 2019,
 # *Local SGD Converges Fast and Communicates Little*, [arXiv 1805.09767](https://arxiv.org/abs/1805.09767). A. Douillard et al. 2023, *DiLoCo: Distributed

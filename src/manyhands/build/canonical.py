@@ -33,7 +33,13 @@ def from_bytes(data):
 
 
 def load(path):
-    return from_bytes(path.read_bytes())
+    """The notebook in a file; a BuildError if there is none in it, as after a merge that left its marks."""
+    try:
+        return from_bytes(path.read_bytes())
+    except (ValueError, nbformat.validator.ValidationError) as error:
+        marks = " A merge has left its marks in it." if b"\n<<<<<<< " in path.read_bytes() else ""
+        raise BuildError(f"{path.name} is not a notebook.{marks} Take the version of one side, for example by git "
+                         f"checkout --theirs -- {path}, and build it again with --no-execute.") from error
 
 
 def fingerprint(text):

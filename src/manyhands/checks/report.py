@@ -132,7 +132,7 @@ class Report:
         """The report as a card, for a notebook."""
         name = hint_for(self.name)
         steps = steps_of(hints_of(name.split("-")[0])[name]) if name else ()
-        return card.html(self.name, self.criteria, name, steps, self.pictures)
+        return card.html(self.name, self.criteria, name, steps, pictures=self.pictures)
 
     def show(self):
         """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere.

@@ -81,6 +81,15 @@ def test_an_untidy_source_is_tidied_by_the_build_and_nothing_else_changes(course
     assert {path: path.read_bytes() for path in course.rglob("*.ipynb")} == before
 
 
+def test_a_notebook_with_the_marks_of_a_merge_is_named(course, capsys, monkeypatch):
+    monkeypatch.setenv("MANYHANDS_ROOT", str(course))
+    (course / NOTEBOOK).write_text((course / NOTEBOOK).read_text().replace(' "cells"', '<<<<<<< HEAD\n "cells"'))
+    for words in (["--check", "--no-execute"], ["--no-execute", "90"]):
+        assert main(words) != 0
+        told = capsys.readouterr()
+        assert "90_tiny.ipynb is not a notebook. A merge has left its marks in it." in told.out + told.err
+
+
 def test_outputs_are_compared_when_asked(course):
     replace(course / NOTEBOOK, '"count: 2\\n"', '"count: 3\\n"')
     assert up_to_date.drifts(course) == []
