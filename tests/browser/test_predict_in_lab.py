@@ -96,9 +96,8 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
 
     settled.locator(".jp-Placeholder-content").click()  # the source can be opened with the mouse, and from the menu without it
     assert 'lambda: "neither"' in unit.text(settled)
-    page.keyboard.press("Escape")
-    for _ in range(3):
-        page.keyboard.press("ArrowDown")
+    cells.nth(5).locator(".jp-InputPrompt").click()
+    page.keyboard.press("ArrowDown")
     page.locator(".lm-MenuBar-itemLabel", has_text="View").click()
     page.locator(".lm-Menu-itemLabel", has_text="Expand Selected Code").click()
     assert "lambda: sent" in unit.text(cells.nth(6))

@@ -13,7 +13,7 @@ from numbers import Real
 
 from manyhands.checks.record import CLOSE, FAIL, PASS, cut, plain, shorten
 
-MOST_RANKS, MOST_RUNS, LONGEST = 12, 40, 48  # ranks, runs of neighbouring rows of a rank, and letters of a text
+MOST_RANKS, MOST_RUNS, LONGEST = 12, 40, 48  # ranks, runs of neighbouring rows of a rank, and characters of a text
 FILL = {PASS: "#2e8b57", FAIL: "#d1453b"}
 SIGN = {PASS: "✓", FAIL: "✗"}
 CELL = "padding: .1em .6em .1em 0; text-align: left; vertical-align: middle"
@@ -63,20 +63,18 @@ def numbers(what, expected, got, ranks=None, *, who="rank", at_most=False, withi
     number for all; `ranks`: their names; `at_most`: `expected` is a limit; `within`: the tolerance, which is relative
     for numbers above 1.
     """
-    got = [_number(one) for one in got]
-    expected = [_number(one) for one in (expected if isinstance(expected, (list, tuple)) else [expected] * len(got))]
-    if len(expected) != len(got):
-        return None
+    expected = expected if isinstance(expected, (list, tuple)) else [expected] * len(got)
+    given = list(zip(expected, got)) if len(expected) == len(got) else []
+    expected, got = ([_number(pair[place]) for pair in given] for place in (0, 1))
     known = [one for one in (*expected, *got) if one is not None]
     low, high = min(known, default=0), max(known, default=0)
     dots = not at_most and (low < 0 or any(one % 1 for one in known))
     low, high = (low, high) if dots else (min(low, 0), high)
     lines = []
-    for name, want, have in zip(ranks or range(len(got)), expected, got):
+    for name, pair, want, have in zip(ranks or range(len(got)), given, expected, got):
         right = _agree(want, have, at_most, within)
-        draw = _dot if dots else _bar
-        texts = _in_words(want, have)
-        lines.append(Line(str(name), right, *texts, draw(want, have, low, high, FILL[PASS if right else FAIL])))
+        drawing = (_dot if dots else _bar)(want, have, low, high, FILL[PASS if right else FAIL])
+        lines.append(Line(str(name), right, *_in_words(*pair), drawing))
     legend = f"{'● got' if dots else '▬ got'}, ┃ {'at most' if at_most else 'expected'}"
     return _picture(f"{what} by {who}", who, legend, lines, at_most)
 
@@ -139,9 +137,9 @@ def _agree(want, have, at_most, within):
 
 
 def _in_words(want, have):
-    texts = ["none" if one is None else f"{one:,}" if isinstance(one, int) else shorten(one) for one in (want, have)]
-    if texts[0] == texts[1] and want != have:
-        texts = [f"{one:.12g}" for one in (want, have)]
+    texts = ["none" if one is None else f"{one:,}" if type(one) is int else shorten(one) for one in (want, have)]
+    if texts[0] == texts[1] and want != have and None not in (_number(want), _number(have)):
+        texts = [f"{float(one):.12g}" for one in (want, have)]
     return [cut(text, LONGEST) for text in texts]
 
 

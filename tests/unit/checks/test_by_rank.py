@@ -1,5 +1,6 @@
 """The pictures in the cards of failed criteria: what they say without the drawing, how large they become, where they are not."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_a_number_near_zero_is_right_to_the_tolerance_of_the_verdict():
 
 def test_there_is_no_picture_where_nothing_differs():
     assert by_rank.numbers("rows", [3, 3], [3, 3]) is None and by_rank.numbers("bytes", 10, [10, 8], at_most=True) is None
-    assert by_rank.numbers("bytes", 100, [101, 99], within=0.02) is None and by_rank.numbers("rows", [1, 2], [1]) is None
+    assert by_rank.numbers("bytes", 100, [101, 99], within=0.02) is by_rank.numbers("rows", [1, 2], [1]) is None
     assert by_rank.rows(4, [[0, 1], [2, 3]], [[1, 0], [2, 3]]) is None and by_rank.samples(2, [[1], [0]]) is None
     assert by_rank.numbers("rows", 1, []) is None
 
@@ -61,7 +62,7 @@ def test_whatever_a_learner_returns_can_be_drawn(got, expected):
     drawn = by_rank.numbers("rows", expected, got)
     if drawn:
         ElementTree.fromstring(drawn.html())
-        assert "nan" not in drawn.html() and "inf" not in drawn.html() and "script" not in drawn.html()
+        assert not re.search('="[^"]*(nan|inf)', drawn.html()) and "<script" not in drawn.html()
 
 
 def test_its_size_is_bounded_and_it_shows_the_ranks_that_are_wrong():
