@@ -57,8 +57,8 @@ def film(page, address):
     missed.locator(".cm-content").click()
     show(2200)
     notebook.start(missed)
-    for _ in range(3):
-        page.wait_for_timeout(600)
+    for _ in range(3):  # in the last one, the line that says which ranks wait
+        page.wait_for_timeout(800)
         show(600)
     missed.locator("text=HANG").first.wait_for(timeout=60_000)
     notebook.wait()

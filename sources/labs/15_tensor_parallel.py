@@ -219,7 +219,8 @@ check.mlp(cluster, "mlp")
 #
 # <details><summary>Hint</summary>
 #
-# With 4 heads on 2 ranks, which columns of qkv does rank 1 need? They are not next to each other. For more help, run `hint("15-attention")` in a separate cell.
+# With 4 heads on 2 ranks, which columns of qkv does rank 1 need? They are not all next to each other. For more help, run `hint("15-attention")` in a separate
+# cell.
 # </details>
 
 # %% tags=["solution"] grade_id="attention"
@@ -319,7 +320,7 @@ check.reductions(cluster, reductions)
 #
 # Predict the all-reduces. For each all-reduce, return its axis and how many numbers a rank contributes to it. Every product sums once over each axis that
 # `reductions` returns, except that an axis with only one rank needs no sum. All sizes can be divided evenly. The check runs programs of two or three layers,
-# whose dimensions have different names and whose tensors may have three dimensions, and compares your answer with what the ledger sees.
+# whose dimensions have different names and whose tensors may have three dimensions, and compares your answer with what the ledger records.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #
@@ -454,7 +455,7 @@ for times in (1, 300):
 
 # %% [markdown]
 # Write a function `vocabulary_loss` that computes the cross-entropy correctly, and then run the cell above with it. In forward, a rank may contribute at most
-# three numbers for each position to all-reduces. In backward, it must contribute exactly one tensor as large as `h`. The check compares bytes. You may pack
+# three numbers for each position to all-reduces. In backward, it must contribute exactly one tensor as large as `h`. The check counts bytes. You may pack
 # several sums into one all-reduce, but an all-gather of the same numbers sends more on 3 or 4 ranks, so the check rejects it.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
@@ -492,9 +493,9 @@ check.vocabulary(cluster, "vocabulary_loss")
 # %% [markdown]
 # ## All together
 #
-# On four ranks, your functions now learn to read handwritten digits. The 8 rows of an image are the 8 positions of an attention layer, and the two layers after
-# it recognise the digit. This part is not graded, and it works if your functions do. The four ranks train the cut network together. For comparison, rank 0 also
-# trains the whole network alone, in a group of one rank.
+# On four ranks, your functions now train a network to read handwritten digits. The 8 rows of an image are the 8 positions of an attention layer, and the two
+# layers after it recognise the digit. This part is not graded, and it works if your functions do. The four ranks train the cut network together. For
+# comparison, rank 0 also trains the whole network alone, in a group of one rank.
 
 # %%
 # %%px
@@ -546,8 +547,8 @@ if dist.get_rank() == 0:
 # %% [markdown]
 # ## Where to go on
 #
-# * `manyhands.mesh` contains full versions of `copy_to` and `reduce_from`, and an `einsum` on a `Mesh`, which calls the two by the rules of exercise 5.
-#   `torch.distributed.tensor.parallel` does the same for existing modules.
+# * `manyhands.mesh` contains full versions of `copy_to` and `reduce_from`, and an `einsum` on a `Mesh`, which calls these two functions by the rules of
+#   exercise 5. `torch.distributed.tensor.parallel` does the same for existing modules.
 # * *Sequence parallelism*: between the cut parts of a Transformer, every rank keeps all positions of x, and LayerNorm computes the same values everywhere. If
 #   you cut the positions there, `copy_to` becomes an all-gather whose backward is a reduce-scatter, and `reduce_from` becomes a reduce-scatter whose backward
 #   is an all-gather. A ring sends as many bytes as before, while the activations between the cut parts shrink. However, parameters outside the cut parts, such

@@ -152,7 +152,7 @@ evidence_of_lars(faulty_lars)
 #
 # <details><summary>Hint</summary>
 #
-# Each line of the evidence belongs to one part of the three formulas. `torch.where(condition, a, b)` chooses each element separately, and the value that it
+# Each line of the evidence belongs to one part of the three formulas. `torch.where(condition, a, b)` chooses for each element separately, and the value that it
 # does not choose may be infinite. For more help, run `hint("17-lars")` in a separate cell.
 # </details>
 
@@ -273,7 +273,7 @@ check.growing(sgd_noise, grow)
 # ## 5. The challenge: 32 times the batch
 #
 # `task` holds distorted digits, a fifth of whose training labels are drawn anew, and eight runs of the network side by side. The reference was trained with
-# batches of 8 for 8 epochs, at the rate 0.04 with momentum 0.9, and the rate was divided by 4 at epochs 4 and 6. Now it is your turn, with batches of **256**
+# batches of 8 for 8 epochs, with the rate 0.04 and momentum 0.9, and the rate was divided by 4 at epochs 4 and 6. Now it is your turn, with batches of **256**
 # and the **same 8 epochs**, which are `task.steps` steps and no more.
 #
 # * `task.start()` returns the weights of all runs, as a list of tensors `[runs, ...]`.

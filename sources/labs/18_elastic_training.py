@@ -43,7 +43,7 @@ torch.set_num_threads(1)
 # a dictionary that `torch.save` can write and `torch.load(..., weights_only=True)` can read. The check does the following:
 #
 # * It truncates the newest file, or several files, in part or completely.
-# * It kills the process while it is writing, and when it is about to rename.
+# * It kills the process while it is writing, and when it is about to rename the file.
 # * It fills the disk. In this case, `save` must raise the error, and all checkpoints that existed before must still exist.
 # * It examines which files and folders your calls sync and rename, and in which order, because a rename does not wait for the disk. After a power cut, a file
 #   that was not synced (`os.fsync`) may be empty, and a name in a folder that was not synced after the rename may be missing.
@@ -145,8 +145,8 @@ check.state(state_of, restore)
 # of ranks, and the batch size with it, may change at any step, a batch may extend across the border between two epochs. If a batch is larger than the data, it
 # may contain rows of three epochs or more.
 #
-# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ by one row at most, even across the border of two
-# epochs. Do not use or seed the global generators of Python, NumPy and torch, because the training run draws from them.
+# Return the rows of this rank, as a list of numbers from 0 to `images - 1`. The shares of a batch differ in size by one row at most, even across the border of
+# two epochs. Do not use or seed the global generators of Python, NumPy or torch, because the training run draws from them.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
@@ -330,7 +330,7 @@ def faulty_life(folder, until, batch):
     return net
 
 # %% [markdown]
-# The first life ends after 12 steps, and the second one continues to step 20, on two ranks each. `in_ranks` calls a function on ranks that are processes of
+# The first life ends after 12 steps, and the second one continues to step 20, both on two ranks. `in_ranks` calls a function on ranks that are processes of
 # this machine. For comparison, another training run takes all 20 steps in one life. The cell prints which steps each life took, and the first three weights of
 # each rank at the end.
 

@@ -4,7 +4,7 @@
 # In this lab, you write the parts of a simulator and use them to predict tables. At the end, you can
 #
 # * compute the cost of an all-reduce by halving and doubling, and of an all-reduce in two levels.
-# * simulate a step of 100,000 ranks, each with its own clock, on a single vector.
+# * simulate a step of 100,000 ranks, each with its own clock, in a single vector.
 # * compute from measured times how slow the slowest of p ranks is.
 # * compute how long a step of a pipeline with unequal stages takes.
 # * find two constants from two rows of a table, and predict the other rows.
@@ -12,8 +12,9 @@
 #
 # **Before:** the tutorial of this unit. **Minutes:** 70 · **Ranks:** none, because everything runs in this kernel · **Points:** 19.
 #
-# The checks draw random machines, steps and tables. They compare your numbers, to 1e-6, with the results of the package's simulator and of a simulation that
-# plays every event one by one. Since the checks measure no time, and the simulation is the same on every machine, it does not matter whether you have GPUs.
+# The checks draw random machines, steps and tables. They compare your numbers, to within 1e-6, with the results of the package's simulator and of a simulation
+# that processes the events one by one. Since the checks measure no time, and the simulation is the same on every machine, it does not matter whether you have
+# GPUs.
 
 # %% tags=["setup"]
 import numpy as np
@@ -56,7 +57,7 @@ check.halving_doubling(halving_doubling_s)
 # ## 2. Two levels
 #
 # The `ranks_per_node` ranks of a node are connected by fast links `inside`, and each node has `links_per_node` links to the other nodes. For example, a cloud
-# node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` each describe one link of that kind as a pair
+# node often has a single network card, whereas a DGX H100 has eight, one for each GPU. `inside` and `between` describe one link of each kind as a pair
 # (latency_s, bytes_per_s).
 #
 # There are three phases, one after the other:
@@ -255,8 +256,8 @@ def faulty_images_per_s(bench, steps, warmup, batch):
     return bench.world * batch / np.median(times)
 
 # %% [markdown]
-# On three machines, the team compares the result with a run of 100,000 steps. The first 5 steps are slow on each machine, because the device tries several
-# kernels and keeps the fastest. On the second machine, every eighth step waits for data.
+# On three machines, the team compares the result with that of a run of 100,000 steps. The first 5 steps are slow on each machine, because the device tries
+# several kernels and keeps the fastest. On the second machine, every eighth step waits for data.
 
 # %%
 def machines():
@@ -279,9 +280,9 @@ def compare(images_per_s):
 compare(faulty_images_per_s)
 
 # %% [markdown]
-# Write the benchmark so that its number agrees with a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup` steps that
-# do not count, and return the images per second of all ranks together. `compare(images_per_s)` shows how well your benchmark does. Small differences remain,
-# because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
+# Write the benchmark so that its number agrees with that of a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup`
+# steps that do not count, and return the images per second of all ranks together. `compare(images_per_s)` shows how well your benchmark does. Small differences
+# remain, because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
 #
 # *Difficulty ●●○, 8 minutes, 2 points*
 #

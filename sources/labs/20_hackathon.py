@@ -153,8 +153,8 @@ print(f"160 steps, 880 gathered  {seconds:6.2f} s")
 # Most of a gradient's numbers are small, so it is enough to send the large ones. Write two functions:
 #
 # * `pack` takes the `count` numbers of `kept` that are furthest from 0, and puts their places and their values into **one** tensor, with a total of 4 bytes for
-#   each number that is sent. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it (*error
-#   feedback*). If a value is rounded, the part that is lost in rounding is not sent, so this part stays in `kept` as well.
+#   each number that is sent. It subtracts what it sends from `kept`, in place. The rest stays in `kept`, and the next gradient is added to it
+#   (*error feedback*). If a value is rounded, the part that is lost in rounding is not sent, so this part stays in `kept` as well.
 # * `unpack` turns this tensor into a tensor of `size` numbers, which has the packed numbers at their places and 0 elsewhere. The two functions run on different
 #   ranks, so everything that `unpack` needs must be in the tensor.
 #

@@ -195,11 +195,12 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # and a log that does not grow.
 # </details>
 #
-# Here, the wait ended because the cluster watches its ranks. If every rank that has not finished has been waiting in a communication call for the length of the
-# *patience* (10 seconds, or 30 if each rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank
-# where it is waiting. From top to bottom, its report shows:
+# Here, the wait ended because the cluster watches its ranks. Below a cell whose ranks have waited for two seconds, a line says which of them are waiting, in which
+# call and for how long. If every rank that has not finished has been waiting in a communication call for the length of the *patience* (10 seconds, or 30 if each
+# rank has a GPU, unless the cell sets a different time), the cluster regards this as a **hang** and asks each rank where it is waiting. From top to bottom, its
+# report shows:
 #
-# * one line per rank, which says what the rank is doing and on which line of the cell;
+# * one line for all ranks that do the same, which says what they are doing and on which line of the cell;
 # * which rank waits for which, for example `0 -> 2` if rank 0 waits for rank 2;
 # * the likely cause; and
 # * what the cluster did about the hang, which we explain below.

@@ -18,7 +18,7 @@
 # ## Four ranks
 #
 # This kernel starts the ranks, and cells that begin with `%%px` run on all four of them. The option `--setup` marks the cells that are run again when the
-# cluster is healed. We compute in float64, so that results can agree with those of a single process to 1e-12.
+# cluster is healed. We compute in float64, so that results agree with those of a single process to within 1e-12.
 
 # %% tags=["setup"]
 from manyhands import Cluster, predict, settle
@@ -183,8 +183,8 @@ settle("15-without-f", wrong_without)
 # <details><summary>Why?</summary>
 #
 # The gradient of $y$ is complete on every rank, so the gradients of the rank's own weights are right. However, $x$ went to four ranks, each of which knows only
-# the summand of its gradient that came back through *its* columns. In a network, $x$ is the output of earlier layers, so all *their* gradients would be wrong,
-# too, and no error would be raised.
+# the summand of $x$'s gradient that came back through *its* columns. In a network, $x$ is the output of earlier layers, so all *their* gradients would be
+# wrong, too, and no error would be raised.
 # </details>
 #
 # ## A transformer block, by heads
@@ -266,12 +266,12 @@ settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
 # %% [markdown]
-# Every block needs two all-reduces in forward and two in backward, each of a whole activation (rows x positions x width). More ranks do not make these smaller,
-# and the ranks have hardly anything else to do while they wait.
+# Every block needs two all-reduces in forward and two in backward, each of a whole activation (rows x positions x width). More ranks do not make these messages
+# smaller, and the ranks have hardly anything else to do while they wait.
 
 # %% [markdown]
 # > **On GPUs.** Keep tensor parallelism inside an **NVLink domain**, because four waits per block are too many for a slower network (Narayanan et al. 2021). For years, such a domain was a server of 8 GPUs, but in a GB200 NVL72 it is a rack of 72. On TPUs, its counterpart is the torus that joins the chips.
-# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. With `CUDA_DEVICE_MAX_CONNECTIONS=1`, which it required, the GPU started the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare with a tolerance, which must be large in bfloat16.
+# > Megatron-LM computes the weight's gradient while backward's all-reduce is running. With `CUDA_DEVICE_MAX_CONNECTIONS=1`, which it required, the GPU started the two in the order in which they were launched. NCCL may add in a different order than gloo, so compare results with a tolerance, which must be large in bfloat16.
 # > Two of the PyTorch functions below work differently on CPUs. DTensor's all-to-all is an all-gather there, and `context_parallel` rejects a causal mask.
 
 # %% [markdown]
@@ -331,7 +331,7 @@ def in_part():
 settle("15-places", in_part)
 
 # %% [markdown]
-# An all-reduce consists of a reduce-scatter and an all-gather (unit 04), so four of each replace the four all-reduces. By the ledger's ring model, the number
+# An all-reduce consists of a reduce-scatter and an all-gather (unit 04), so four of each replace the four all-reduces. In the ledger's ring model, the number
 # of bytes is the same. The gradients of parameters that a rank used only for its own positions must be summed, but these parameters are small.
 #
 # <details><summary>What gloo sends, and what is kept for backward</summary>
@@ -436,7 +436,7 @@ settle("15-large", lambda: cheapest(64))
 #
 # *Data parallel* sums the gradients of its weights (128 + 64 numbers, whatever the batch) and the loss, whereas *model parallel* sums $y$ (batch x 4). *Both*
 # sums half of the gradients and half of $y$, and *inputs cut* sums $h$ before tanh. *Nothing cut* sends nothing, since all four ranks do all the work. What is
-# sent is therefore only one criterion, next to work and memory, and only *both* quarters the work of a rank.
+# sent is therefore only one criterion, besides work and memory, and only *both* quarters the work of a rank.
 # </details>
 #
 # The next picture shows what each rank holds, with the whole tensor in grey, and how many numbers are summed at $h$ and at $y$ according to the ledger.
@@ -510,7 +510,7 @@ for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
         print(f"{str(before):<12} -> {str(after):<12}: {calls(ledger)}")
 
 # %% [markdown]
-# On GPUs, the last of these changes is an all-to-all, which sends a quarter of the bytes. An operation on DTensors determines the placement of its result
+# On GPUs, the last of these changes is an all-to-all, which sends a quarter as many bytes. An operation on DTensors determines the placement of its result
 # itself.
 #
 # **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is the placement of `a @ b`?
@@ -792,14 +792,14 @@ if rank == 0:
 # <details><summary>Ring attention in PyTorch</summary>
 #
 # `context_parallel`, in `torch.distributed.tensor.experimental`, is PyTorch's ring attention. In PyTorch 2.15, it rejects a causal mask on CPUs, and without a
-# mask it gathers all keys and values there. On GPUs, it gathers them, too, unless you call `set_rotate_method("alltoall")`, after which they travel around the
+# mask, it gathers all keys and values there. On GPUs, it gathers them, too, unless you call `set_rotate_method("alltoall")`, after which they travel around the
 # ring. (Llama 3 also gathers the keys and values instead of sending them around a ring.) By default, `context_parallel`, like Llama 3, balances the load by
 # giving each rank two pieces, as shown below (`enable_load_balance`), so the rows of its output are in a different order. In our function, a send and a receive
 # are started together because NCCL can hang otherwise (unit 14). In backward, keys and values travel around the ring again, together with their gradients.
 # </details>
 #
 # A causal mask makes the work of the ranks uneven, since early positions see few keys, and every step of the ring takes as long as its slowest rank. We count
-# the pairs of a query and a key that this query sees. First, we cut the positions in order, and then we give each rank two pieces, one from either end.
+# the pairs of a query and a key that this query sees. First, we cut the positions in order, and then we give each rank two pieces, one from each end.
 
 # %%
 def seen_by(queries, keys):
@@ -977,7 +977,7 @@ for balanced in (0, 0.3):
 # * In ring attention, each rank sends P - 1 messages and shrinks old sums, whereas Ulysses exchanges positions for heads. Experts need a capacity and a
 #   balance.
 #
-# **Now the lab:** write f, g, cut layers and the rules of the einsum, and predict what layouts send. Unit 16 then shards what is still whole.
+# **Now the lab:** write f, g, the cut layers and the rules of the einsum, and predict what layouts send. Unit 16 then shards what is still whole.
 #
 # **References.** M. Shoeybi et al. 2019, *Megatron-LM*, [arXiv 1909.08053](https://arxiv.org/abs/1909.08053). D. Narayanan et al. 2021, *Efficient Large-Scale
 # Language Model Training on GPU Clusters Using Megatron-LM*, [arXiv 2104.04473](https://arxiv.org/abs/2104.04473). V. Korthikanti et al. 2022, *Reducing

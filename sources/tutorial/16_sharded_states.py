@@ -88,7 +88,7 @@ for stage in range(4):
           f"{held.optimizer / 1e9:5.1f} = {held.total / 1e9:6.1f} GB; sent {sent:.2f} psi")
 
 # %% [markdown]
-# These are the numbers of figure 1 of the paper. Stage 3 divides everything by 64 and sends half as much again as the others.
+# These are the numbers in figure 1 of the paper. Stage 3 divides everything by 64 and sends half as much again as the others.
 #
 # ## Flat, padded, cut
 #
@@ -169,7 +169,7 @@ def replicated(average=True):
     return net, step
 
 # %% [markdown]
-# We measure each stage three times, for the network alone, with one backward pass, and with two whole steps. The ledger reports by how much the code in each
+# We measure each stage three times, with the network alone, with one backward pass, and with two whole steps. The ledger reports by how much the code in each
 # `with` block increases this process's memory. On the CPU, this figure comes from the Linux kernel, and on a GPU from PyTorch.
 
 # %% tags=["setup"]
@@ -454,7 +454,7 @@ print(f"this shard's norm {shard.norm():.3f}, over ranks {squares.sqrt():.3f}, "
       f"of the whole {ten.norm():.3f}")
 
 # %% [markdown]
-# **Master weights.** bf16 keeps 8 significant bits of a number. If a step is too small to change them, it is lost every time.
+# **Master weights.** bf16 keeps 8 significant bits of a number. If a step is too small to change them, it is lost, however often you repeat it.
 #
 # **Predict.** You add 0.001 to a bf16 weight of 1 a hundred times. What is its value then?
 
@@ -648,7 +648,7 @@ settle("16-hsdp", hsdp)
 #   sends $2.25 \psi$, whereas ZeRO-1 needs only $1.5 \psi$. To save its state, all ranks call `consolidate_state_dict(to=0)`, which gathers the moments on rank
 #   0, and then rank 0 saves them.
 # * *Each block* is stage 3, in which a few layers are whole at a time. Calling `full_tensor()` or requesting a full state dict performs all-gathers, so all
-#   ranks must do it, even if only rank 0 saves the result.
+#   ranks must take part, even if only rank 0 saves the result.
 # * *No reshard* (`reshard_after_forward=False`) keeps the gathered weights from the forward to the backward pass, which saves one gather. Its traffic and its
 #   memory are therefore those of stage 2.
 # * *Root only* holds all weights, all gradients and a copy of all gradients at the same time. (By default, a root keeps its weights from the forward
@@ -656,7 +656,7 @@ settle("16-hsdp", hsdp)
 # * *bf16* halves the bytes that are gathered, while gradients are summed in float32 and Adam works on float32 shards. After two steps, the weights are off by
 #   less than 0.01 but by more than $10^{-5}$.
 # * *Checkpointing* runs a block's forward pass again during its backward pass. Since the block's weights are whole at that time, no third gather is needed.
-# * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters stay between two
+# * *HSDP* keeps half of all states on each rank, so its optimiser holds twice as much as with four shards. In return, its gathers and scatters involve only two
 #   ranks.
 #
 # `offload_policy=CPUOffloadPolicy()` keeps the shards of weights, gradients and moments in the host's memory. A shard of the weights is copied to the GPU
@@ -684,8 +684,8 @@ if rank == 0:
 #
 # <details><summary>More hops, and several micro-batches</summary>
 #
-# The number of hops in FSDP's ring grows with the number of all ranks, whereas HSDP's gathers need only the hops within one node, however many nodes there are.
-# With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
+# The number of hops in FSDP's ring grows with the total number of ranks, whereas HSDP's gathers need only the hops within one node, however many nodes there
+# are. With several micro-batches, `set_requires_all_reduce(False)` on all but the last one postpones the all-reduce to the end.
 # </details>
 #
 # **Several micro-batches.** `fully_shard` gathers twice and scatters once for *each* micro-batch. With `set_requires_gradient_sync(False)`, gradients are
@@ -817,7 +817,7 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
         print(f"{name:<15}", *counted, "bytes for weights, gradients, moments")
 
 # %% [markdown]
-# With the policy, a weight takes 4 + 4 + 8 bytes, whereas ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16
+# With the policy, a weight takes 4 + 4 + 8 bytes. ZeRO counts 2 + 2 + 12, but the sum is the same. The float32 shard *is* the master copy, and a bf16
 # copy exists only while its block computes, which saves 2 bytes. However, the shard of a gradient is also float32, which takes 2 bytes more. The cast network
 # needs half of these bytes, but every step is rounded to bf16.
 #
@@ -928,7 +928,7 @@ settle("16-gpt-writes", writes)
 # has about $12 h^2$ weights. We take a network of 36 such blocks of width 4096 in bf16 on 8 ranks. What does a rank send in a step of $T$ tokens in total?
 #
 # * FSDP sends weights and gradients, as above.
-# * Tensor parallelism (unit 15) performs 4 all-reduces (6 with recomputation) of $T h$ activations each in each block.
+# * Tensor parallelism (unit 15) performs 4 all-reduces (6 with recomputation) in each block, each of $T h$ activations.
 # * A pipeline (unit 14) sends $T h$ numbers forward and as many back at each border between stages.
 #
 # **Predict.** The batch is doubled. Which of the three methods sends the same amount as before?
@@ -963,7 +963,7 @@ def unmoved():
 settle("16-doubled", unmoved)
 
 # %% [markdown]
-# A pipeline sends by far the least, but it pays with its bubble. FSDP's bytes do not depend on the batch, so with many tokens they can be hidden behind the
+# A pipeline sends by far the least, but the price is its bubble. FSDP's bytes do not depend on the batch, so with many tokens they can be hidden behind the
 # computation. The bytes of tensor parallelism grow with the batch, and a rank waits for each all-reduce.
 #
 # **A page to keep.**

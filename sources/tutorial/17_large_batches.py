@@ -77,7 +77,7 @@ for batch, rate in ((8, 0.04), (256, 0.04), (256, 32 * 0.04)):
 # %% [markdown]
 # With the old rate, the network has learned far less from large batches, because it took 46 steps instead of 1500. Scaling up the rate makes up for most of
 # this loss. What remains is a gap of five of 297 test images. Since single runs differ by about as much, it takes all eight runs to see this gap. Such a small
-# test set shows that the rate matters, but it hardly shows up to which batch size scaling the rate works.
+# test set shows that the rate matters, but it hardly shows at which batch size scaling the rate fails.
 #
 # ## A harder set
 #
@@ -175,7 +175,7 @@ settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rul
 # may be as noisy as all k of them together, so the rate may grow by a factor of k. The square-root rule, in contrast, compares one large step with one small
 # step.
 #
-# For **Adam**, the rule is a square root with additions (Malladi et al. 2022). Adam divides by the size of the gradient. Where noise dominates, this size is
+# For **Adam**, a square-root rule with additions holds (Malladi et al. 2022). Adam divides by the size of the gradient. Where noise dominates, this size is
 # smaller by a factor of $\sqrt k$ for the larger batch, so the rate grows only by a factor of $\sqrt k$, and $\epsilon$ in the denominator falls by a factor of
 # $\sqrt k$. Since Adam's averages must reach back over as many images as before, $1 - \beta_1$ and $1 - \beta_2$ grow by a factor of k. All of this holds while
 # noise dominates. Beyond the noise scale (defined below), the size of the gradient stays the same and the rule fails.
@@ -252,8 +252,8 @@ report("lower rate", task, train(task, lambda epoch: warm(1.28, epoch) * dropped
 #
 # ## The hockey stick
 #
-# Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, by the linear rule with warm-up. Each of their points is the mean of five runs.
-# At 8k, they also trained without warm-up.
+# Goyal et al. 2017 trained ResNet-50 on ImageNet with batches from 128 to 64k, using the linear rule with warm-up. Each of their points is the mean of five
+# runs. At 8k, they also trained without warm-up.
 
 # %%
 from manyhands.plots.large_batches import hockey_stick, hockey_table
@@ -272,9 +272,9 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # %% [markdown]
 # <details><summary>How to read it</summary>
 #
-# Your runs are on the left and the runs of Goyal et al. on the right, with separate scales, and the batch doubles from point to point. Both curves are flat for
-# a long way and then turn up where the linear rule fails. ImageNet has 300 times as many images as our set, and its elbow is at batches about 30 times as
-# large. Goyal et al. scale the batch from 256 to 8k by the same factor of 32 as we do from 8 to 256.
+# Your runs are on the left and the runs of Goyal et al. on the right, with separate scales, and the batch doubles from point to point. Both curves are flat
+# over a wide range and then turn up where the linear rule fails. ImageNet has 300 times as many images as our set, and its elbow is at batches about 30 times
+# as large. Goyal et al. scale the batch from 256 to 8k by the same factor of 32 as we do from 8 to 256.
 #
 # The bars show that a difference of half a point means nothing here. Look also at the error on the training images above, which grows with the test error. The
 # loss of accuracy is therefore a loss in *learning*. It is not a gap in *generalisation* in the narrow sense, in which the training images are learned equally
@@ -303,7 +303,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # $$ g = \frac{\epsilon}{1 - m} \left( \frac{N}{B} - 1 \right) \approx \frac{\epsilon N}{(1 - m)\,B} $$
 #
 # As long as the steps are short enough for the curvature and $B \ll N$, training runs with the same $g$ behave alike. The linear rule keeps $g$ constant. Where
-# a schedule divides the *rate* by 4, you can multiply the *batch* by 4 instead. The noise falls in the same way, and from then on a quarter of the steps is
+# a schedule divides the *rate* by 4, you can multiply the *batch* by 4 instead. The noise falls in the same way, and from then on, a quarter of the steps is
 # enough (Smith et al. 2018).
 #
 # **Predict.** The run with the small batch took 4096 steps. How many steps does a run take with batches of 8 at first, 32 from epoch 4 on, and 128 from epoch 6
@@ -386,9 +386,9 @@ settle("17-noise", grown)
 # wrong labels, remains. Therefore, a batch of 200 is enough early in training, whereas a larger one can be useful later.
 # </details>
 #
-# Compare these noise scales with the hockey stick, whose elbow is between 256 and 512. They have the same order of magnitude, although measuring each of them
-# took only 20,480 images of each run, which is five epochs. This low cost makes the noise scale useful. However, do not expect more than the
-# right order of magnitude.
+# Compare these noise scales with the hockey stick, whose elbow is between 256 and 512. The scales have the same order of magnitude, although measuring each of
+# them took only 20,480 images of each run, which is five epochs. This low cost makes the noise scale useful. However, do not expect more than the right order
+# of magnitude.
 #
 # ## The critical batch: steps against images
 #
@@ -412,8 +412,8 @@ for batch in (8, 32, 128, 256, 1024):
 # that large batches increase the test error if training takes enough steps.
 #
 # The batches of language models are counted in tokens. According to Kaplan et al. (2020), the critical batch grows as the loss falls and reaches one to two
-# million tokens near the end of training. Zhang et al. (2024) find that it grows with the data that a model has seen rather than with the model's size. Since
-# GPT-3, many large runs have let the batch grow:
+# million tokens near the end of training. Zhang et al. (2024) find that it grows with the amount of data that a model has seen rather than with the model's
+# size. Since GPT-3, many large runs have let the batch grow:
 #
 # | run | tokens in a batch |
 # |---|---|
@@ -429,7 +429,7 @@ for batch in (8, 32, 128, 256, 1024):
 #
 # McCandlish et al. also state how the best rate grows with the batch. It is $\epsilon_\text{max} / (1 + B_\text{noise} / B)$, which is linear far below the
 # noise scale and constant far above it. For MNIST, they report a noise scale of about 900. A rate that was found for one width of a network need not hold for a
-# different width. With µP, Yang et al. 2022 parametrise a network such that it does. (Both $g$ and $B_\text{noise}$ are called *noise scale*. The first one
+# different width. With µP, Yang et al. 2022 parametrise a network so that it does. (Both $g$ and $B_\text{noise}$ are called *noise scale*. The first one
 # belongs to a run, with its rate and its batch, and the second one to the task and the weights.)
 #
 # The batches of an epoch contain no image twice, so the estimate of $|G|^2$ is smaller by $\mathrm{tr}\,\Sigma / N$ than the square of the gradient of all $N$
@@ -480,8 +480,8 @@ print(f"batch 256 is {d.mean():.1f} points worse than batch 8 on average; with 9
 # ## Summary
 #
 # * With the same number of epochs, accuracy is lost beyond a certain batch size. The spread of the runs shows which differences count.
-# * The linear rule keeps the noise $g$ of the run constant, while the square root keeps the variance of one step. For Adam, the square-root rule holds while
-#   noise dominates, with changed $\beta$ and $\epsilon$.
+# * The linear rule keeps the noise $g$ of the run constant, while the square-root rule keeps the variance of one step. For Adam, the square-root rule holds
+#   while noise dominates, with changed $\beta$ and $\epsilon$.
 # * Warm-up protects the first steps and LARS each layer, but neither is needed here as long as the linear rule works.
 # * The noise scale is a quotient of two means, which are measured with two batch sizes. It grows during training, so the batch may grow, too. The critical
 #   batch is close to the noise scale.

@@ -57,7 +57,7 @@ torch.set_num_threads(1)
 # ## Failures are the rule
 #
 # Llama 3 was trained on 16,384 GPUs. In 54 days, 419 failures stopped the job without warning (Grattafiori et al. 2024, section 3.3.4). On average, each GPU
-# therefore stopped the job once in 5.8 years.
+# therefore stopped the job once every 5.8 years.
 #
 # **Predict.** How often did the whole job stop?
 
@@ -144,7 +144,7 @@ print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 #
 # On NFS and Lustre, a rename within one folder is atomic on the server, and `fsync` waits for the server. However, another node may still see an older listing
 # of the folder for some seconds, so let **one** rank look for the newest checkpoint and send its name to the others. Most object stores (S3) have no rename. A
-# single object in such a store is always whole or absent. If a checkpoint consists of many objects, write a small object last that names the newest whole
+# single object in such a store is always whole or absent. If a checkpoint consists of many objects, finally write a small object that names the newest whole
 # checkpoint.
 # </details>
 #
@@ -267,7 +267,7 @@ settle("18-part", may_be_left_out)
 #
 # <details><summary>Why is `deepcopy` used twice?</summary>
 #
-# `state_dict()` returns the *live* tensors, so without the copy, "the state after step 30" would change with each further step. The optimizer's
+# `state_dict()` returns the *live* tensors, so without the first copy, "the state after step 30" would change with each further step. The optimiser's
 # `load_state_dict` keeps the tensors that it is given, so without the second copy, the first restored run would change the state that the next run gets.
 # </details>
 #
@@ -390,7 +390,7 @@ settle("18-twice", lambda: twice)
 # > **On GPUs.** The state of each rank has one more part, because each GPU has its own generator (`torch.cuda.get_rng_state`), from which dropout draws. Results are identical to the bit only
 # > with deterministic kernels (`torch.use_deterministic_algorithms`). Set `map_location` to the rank's own GPU or to the CPU. Without it, all ranks load into the GPU of the rank that saved.
 # > If a rank dies, gloo raises an error on the others, but a rank that waits in an NCCL call may not notice. Under torchrun with the rendezvous `c10d`, the agent of the dead rank's node starts a new rendezvous, and the other agents notice this at their next check and end their workers. Without such agents, or if a rank
-# > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout`, by default 10 minutes.
+# > *hangs* and does not die, the watchdog ends the waiting ranks after the group's `timeout` (10 minutes by default).
 
 # %% [markdown]
 # ## Commit and rollback
@@ -404,7 +404,7 @@ settle("18-twice", lambda: twice)
 # * If ranks **join** between two steps, all ranks form a new group, in which the new ranks receive the state. Nothing is rolled back.
 #
 # In the lab, you write a loop with commits and rollbacks. Such a loop needs a **rendezvous**, which decides which ranks take part. Each meeting has a number,
-# its *generation*, and a rank that holds an old number no longer belongs to the group. Here is a small version with a store that all nodes can reach, in which
+# its *generation*, and a rank that holds an old number no longer belongs to the group. In the small version below, with a store that all nodes can reach,
 # threads of this kernel represent the nodes a, b, c and d:
 
 # %%
@@ -585,7 +585,7 @@ print(sorted(path.name for path in again.iterdir()))
 # `broadcast_from_rank0`, rank 0 sends whole tensors to all ranks, one after the other, and each rank keeps its shard of each tensor. The broadcast uses the
 # default group, so all ranks of the job have to take part.
 #
-# The end of the next cell collects the whole state during a run, in which all ranks take part as well. Because of `cpu_offload=True`, only rank 0 receives the
+# The end of the next cell collects the whole state during a run. Again, all ranks take part. Because of `cpu_offload=True`, only rank 0 receives the
 # whole state, and it does so in the host's memory. Without this option, every rank would receive the whole state on its device.
 
 # %%
@@ -655,7 +655,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
        else "not the same")
 
 # %% [markdown]
-# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo (we have seen it in PyTorch 2.13 and 2.15). Without it, the agent's store still holds the dead
+# `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` is needed with gloo (as we have seen in PyTorch 2.13 and 2.15). Without it, the agent's store still holds the dead
 # ranks' addresses, and the new ranks try to reach them (pytorch issue 135712).
 #
 # <details><summary>Several nodes, and nodes that come and go</summary>
@@ -748,7 +748,7 @@ settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
 #
 # ## Alive, but wrong
 #
-# Not every failure ends a process. If a bit flips in memory, or a chip computes something wrong without reporting an error, this is called **silent data
+# Not every failure ends a process. If a bit flips in memory, or a chip miscalculates without reporting an error, this is called **silent data
 # corruption**. Ma et al. (2025) trained on nodes with such faults. Most errors were small, but some models ended with different weights, and some losses had
 # spikes. Data parallelism makes some of these errors visible, because all ranks should have the same weights to the bit. The ranks can therefore compare a
 # checksum from time to time, which costs one small message.

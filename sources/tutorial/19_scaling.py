@@ -286,7 +286,7 @@ scaling.efficiency(curves, marks)
 # <details><summary>Why is it not four times as fast?</summary>
 #
 # Sending bytes becomes cheaper, but latencies do not. Four ranks pay for four buckets of six rounds each, for a total of 24 latencies. These latencies make the
-# curve break, and a prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the
+# curve drop, and a prediction from bytes alone would be far off. One bucket instead of four would save 18 of the latencies, but it would lose all of the
 # overlap.
 #
 # (The efficiency on one rank is not exactly 1, because the prediction draws 20 steps from the five that were measured.)
@@ -302,7 +302,7 @@ scaling.efficiency(curves, marks)
 # P100, it comes from TensorFlow's table of 2017 (below), and for the newer GPUs we *assume* a fifth of the peak.
 #
 # Weak and strong scaling differ in what stays the same. Here, each GPU keeps its 32 images, so the batch grows with the ranks (*weak*). If instead the batch
-# stays the same and each rank gets fewer images (*strong*), the computation shrinks while the number of rounds stays the same, so the curve breaks earlier.
+# stays the same and each rank gets fewer images (*strong*), the computation shrinks while the number of rounds stays the same, so the curve drops earlier.
 #
 # **Predict.** On which of these machines do 1024 GPUs spend less than four fifths of a step on computing?
 
@@ -338,7 +338,7 @@ settle("19-fifth", elsewhere)
 # %% [markdown]
 # <details><summary>Why?</summary>
 #
-# A GPU of today needs only a small part of the time that a GPU of 2017 needed for a step. Although its network has more bandwidth as well, latencies have
+# A GPU of today needs only a small fraction of the time that a GPU of 2017 needed for a step. Although its network has more bandwidth as well, latencies have
 # fallen far less (here, only to a third between nodes), and every bucket in a ring of 1024 ranks passes 2046 hops. The faster the computation is, the less of
 # the communication it can hide. On the older machines, late ranks cost more than the network does.
 # </details>
@@ -445,7 +445,8 @@ scaling.bars(three)
 #
 # The **model FLOPs utilisation** (MFU) is the fraction of the GPUs' peak that the step's necessary operations use, without those that recomputation repeats.
 # Training runs of language models are compared by this number. For the shape of the first row, the paper measured 140 TFLOP/s per GPU (table 1), which gives
-# 16.1 s for the 2.3e18 operations of a step (its equation 3, which counts the recomputation). Our first row is 6 % too short, and the second is 9 % too short.
+# 16.1 s for the 2.3e18 operations of a step (the paper's equation 3, which counts the recomputation). Our time is 6 % too short in the first row and 9 % too
+# short in the second.
 #
 # ## Published tables
 #
@@ -478,8 +479,8 @@ for table in published.tables():
             print(f"{row.x:>8}{row.published:>10.5g}{row.predicted:>10.5g}  {error}")
 
 # %% [markdown]
-# Most predictions are within a few per cent of the published numbers. The other rows are more interesting, because the model is wrong there, each time because
-# it lacks something real.
+# Most predictions are within a few per cent of the published numbers. The other rows are more interesting. In each of them, the model is wrong because it lacks
+# something real.
 #
 # * Without a fit, the prediction for *AlexNet* on 8 GPUs was 28 % too fast, until the model took into account that NCCL built a single ring in 2017, in which
 #   two of eight hops pass through PCIe. With a fit, the prediction is 12 % too slow on 2 and 4 GPUs. AlexNet's last three layers hold 96 % of its weights, and
@@ -522,7 +523,7 @@ for spread in (0.0, 0.02):
 # * Alpha and B are calibrated with a few all-reduces, and the computing time and its spread with a few steps of one rank. The model must then be checked on
 #   cases that were not measured.
 # * On 1024 ranks, the number of rounds and the delay of the slowest rank have grown, whereas the bytes that a rank sends have not. The faster a GPU is, the
-#   earlier its curve breaks.
+#   earlier its curve drops.
 # * Trees and switches that add, overlap, fewer bytes and more images per GPU all make the step faster.
 # * Two rows of a table predict the others to a few per cent if the model includes what matters, such as balance, shared buses and late ranks.
 #

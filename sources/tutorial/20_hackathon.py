@@ -6,7 +6,7 @@
 #
 # * examine a training script with the clinic, repair what it finds, and show that no mistake is left.
 # * read the order of the events of a step in a profiler's trace, and explain what the same trace looks like on a GPU.
-# * predict what a step of the script costs, and what it would take on 1024 GPUs.
+# * predict what a step of the script costs, and how long it would take on 1024 GPUs.
 # * check a job before it occupies 64 GPUs.
 # * explain how the hackathon counts time, and why it does not matter which machine a team uses.
 # * hand in a first entry in 20 minutes: begin, try, find out what the score is paid with, take one step up, judge and verify.
@@ -512,7 +512,7 @@ if record.exists():  # not where this machine has no rooms
 # * A trace shows what a step starts, and in which order. Whatever starts after the last gradients is exposed. On a GPU, look for gaps, synchronisations and
 #   NCCL's row as well.
 # * A step costs messages, bytes and waiting on each rank, and a simulation shows what it would cost on 1024 ranks.
-# * Before a job takes 64 GPUs, check ten statements, each with the command that shows it.
+# * Before a job takes 64 GPUs, check ten statements, each with the command that verifies it.
 # * The judge counts gradients, messages, bytes and delays, so you can price an entry before you run it.
 # * The way to a first entry is `init`, `try --runs 1`, a price, one step up, `try`, `judge` and `verify`.
 #

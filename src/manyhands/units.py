@@ -8,7 +8,7 @@ import os
 import sys
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -107,6 +107,7 @@ def _facts(source):
     return {}
 
 
+@cache
 def _catalogue():
     return tomllib.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
 
@@ -125,6 +126,11 @@ def units(root=None):
 def paths():
     """`{"one_day": [numbers], "two_days_more": [numbers], "three_days_more": [numbers]}`."""
     return _catalogue()["paths"]
+
+
+def minutes_in_class():
+    """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without their breaks."""
+    return _catalogue()["minutes_in_class"]
 
 
 def minutes_text(unit):

@@ -10,7 +10,8 @@ from lab_page import GRAPH, RUN_MS, Notebook, follow, open_start
 from running_course import ROOT, Course, copy_course, left_over
 
 LAB = "work/06_ddp/06_ddp.ipynb"
-BUSY = "%%px\nwhile True:\n    pass"
+BUSY = "%%px\nimport torch.distributed as dist\ndist.init_process_group()\nif dist.get_rank() == 1:\n    dist.barrier()\nwhile True:\n    pass"
+LIVE_LINE = re.compile(r"\b(has|have) been in \w+ for ")
 CLUSTER = "from manyhands import Cluster\n\ncluster = Cluster(nodes=1, ranks_per_node=2, framework=None)"
 
 
@@ -49,6 +50,8 @@ def test_start_page_is_a_page(course, page, screenshots):
     assert page.locator(".jp-FileEditor, .jp-Dialog, .Toastify__toast").count() == 0
     assert "Nbgrader" not in page.locator(".lm-MenuBar").first.inner_text()
     assert start.locator("tr", has_text="coming").count() == 0
+    assert page.locator(".jp-DirListing-itemName").all_inner_texts()[:4] == ["Start_Here.md", "00_preflight_tutorial.ipynb", "00_preflight",
+                                                                             "01_data_parallel_tutorial.ipynb"]
     page.set_viewport_size({"width": 1024, "height": 768})
     page.screenshot(path=screenshots / "start_here_1024.png")
     widths = start.locator(".jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
@@ -71,6 +74,7 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
     assert wide[0] <= wide[1], "a figure is no wider than its column"
     page.set_viewport_size({"width": 1280, "height": 900})
     saved = unit.saved(course.root / "work/00_preflight_tutorial.ipynb")
+    assert not any(LIVE_LINE.search(outputs(cell)) for cell in saved.cells), "the report has replaced the line"
     faults = [i for i, cell in enumerate(saved.cells) if "The cluster is healed" in outputs(cell)]
     assert faults, "no cell tells that the cluster was healed"
     after = [cell for cell in saved.cells[faults[-1] + 1:] if cell.cell_type == "code"]
@@ -79,6 +83,12 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
                   and any(output.output_type == "error" for output in cell.get("outputs", []))]
     assert unexpected == []
     unit.show(unit.panel.locator(".jp-Cell").last, screenshots / "00_end.png")
+    page.locator(".lm-TabBar-tab", has_text="Start_Here.md").click()
+    start = page.locator(".jp-MarkdownViewer")
+    start.locator("tr", has_text="Preflight").get_by_text(re.compile(r"✓\s(\d+)\sof\s\1\scells")).wait_for(timeout=20_000)
+    page.screenshot(path=screenshots / "start_here_left_off.png")
+    start.locator("p", has_text="Continue where you left off").get_by_role("link", name="00 Preflight").click()
+    page.locator(".lm-TabBar-tab.lm-mod-current", has_text="00_preflight_tutorial.ipynb").wait_for()
 
 
 def test_stop_button_stops_all_ranks(course, page, screenshots):
@@ -91,8 +101,11 @@ def test_stop_button_stops_all_ranks(course, page, screenshots):
     scratch.run(scratch.cell("from manyhands"))
     scratch.run(scratch.cell("1 + 1"))
     scratch.start(scratch.cell("while True"))
-    time.sleep(2)
+    line = scratch.panel.get_by_text(re.compile(r"^Rank 1 has been in barrier for \d+ s; rank 0 computes\.$"))
+    line.wait_for(timeout=RUN_MS)
+    page.screenshot(path=screenshots / "waiting.png")
     assert scratch.stop() < (9 if busy_machine() else 3)  # 2 s, and what the browser adds
+    assert line.count() == 0 and "STOPPED" in scratch.shown(scratch.cell("while True")), "the report has replaced the line"
     scratch.run(scratch.cell("1 + 1"))
     page.screenshot(path=screenshots / "stopped.png")
     assert "[rank 1] Out: 2" in scratch.shown(scratch.cell("1 + 1"))
@@ -150,6 +163,21 @@ def test_wrong_answer_shows_the_line_that_helps(lab, screenshots):
     lab.show(check, screenshots / "06_wrong.png")
     shown = lab.shown(check)
     assert "FAIL 0/1" in shown and "mistake:" in shown and "expected:" in shown and "not written yet" not in shown
+
+
+def test_a_check_that_hangs_shows_its_card_and_below_it_the_folded_report(lab, screenshots):
+    stub, check = lab.cell("def broadcast_state("), lab.cell("check.broadcast(")
+    lab.replace(stub, lab.text(stub).replace("return None", "dist.barrier(group=group) if dist.get_rank() else None"))
+    lab.run(stub)
+    lab.run(check)
+    lab.show(check, screenshots / "06_hang.png")
+    outputs, fold = check.locator(".jp-OutputArea-output"), check.locator("details", has_text="Report from the ranks: HANG").first
+    above = [text for text in outputs.all_inner_texts() if text.strip()]
+    assert above[0].startswith("broadcast: 0 of ") and len(above) == 1, above
+    assert not fold.locator("pre").first.is_visible()
+    fold.locator("summary").first.click()
+    lab.show(fold, screenshots / "06_hang_open.png")
+    assert "wait in barrier" in fold.locator("pre").first.inner_text() and fold.locator("img").first.is_visible()
 
 
 def test_lab_after_solving(course, lab, screenshots):

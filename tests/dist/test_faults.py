@@ -45,7 +45,8 @@ def assert_healthy(cluster):
 
 
 def has_line(fault, text):
-    assert text in fault.text, fault.text
+    """The columns of a report are as wide as its longest list of ranks."""
+    assert text in re.sub(" +", " ", fault.text), fault.text
 
 
 def test_one_rank_skips_a_collective(cluster):
@@ -56,7 +57,7 @@ def test_one_rank_skips_a_collective(cluster):
         """)
     assert type(fault) is Hang and fault.reported_s < (PATIENCE_S + 2) * SLOWER
     assert fault.edges == [(0, 2), (1, 2), (3, 2)] and fault.culprits == [2]
-    has_line(fault, "rank 0  waits in all_reduce(float32 [4]) at line 3 of this cell: dist.all_reduce(x)")
+    has_line(fault, "ranks 0, 1, 3 wait in all_reduce(float32 [4]) at line 3 of this cell: dist.all_reduce(x)")
     has_line(fault, "rank 2 never called all_reduce")
     assert fault.svg.startswith("<svg") and fault.svg.count("<circle") == 4 and fault.svg.count("marker-end") == 3
     assert_healthy(cluster)
@@ -70,7 +71,7 @@ def test_recv_without_send(cluster):
         """)
     assert type(fault) is Hang and fault.edges == [(0, 3)] and fault.culprits == [3]
     assert fault.reported_s < (PATIENCE_S + 2) * SLOWER
-    has_line(fault, "rank 0  waits in recv(float32 [3], from rank 3) at line 3 of this cell")
+    has_line(fault, "rank 0 waits in recv(float32 [3], from rank 3) at line 3 of this cell")
     has_line(fault, "a message from rank 3, which never sent it")
     assert_healthy(cluster)
 
@@ -136,7 +137,7 @@ def test_an_asynchronous_wait(cluster):
             work.wait()
         """)
     assert type(fault) is Hang and fault.edges == [(0, 1)]
-    has_line(fault, "rank 0  waits in irecv(float32 [3], from rank 1) at line 4 of this cell: work.wait()")
+    has_line(fault, "rank 0 waits in irecv(float32 [3], from rank 1) at line 4 of this cell: work.wait()")
     assert_healthy(cluster)
 
 
@@ -149,7 +150,7 @@ def test_an_asynchronous_wait_under_the_ledger(cluster):
                 work.wait()
         """)
     assert type(fault) is Hang and fault.edges == [(0, 1)]
-    has_line(fault, "rank 0  waits in irecv(float32 [3], from rank 1) at line 5 of this cell: work.wait()")
+    has_line(fault, "rank 0 waits in irecv(float32 [3], from rank 1) at line 5 of this cell: work.wait()")
     assert_healthy(cluster)
 
 
@@ -175,7 +176,7 @@ def test_exception_on_one_rank_while_the_others_wait(cluster):
         """, patience_s=60)
     assert type(fault) is RankError and fault.reported_s < 2 * SLOWER and fault.culprits == [1]
     first = fault.text.splitlines()[1]
-    assert first == "  rank 1  raised ValueError: no data left at line 3 of this cell: raise ValueError(\"no data left\")"
+    assert " ".join(first.split()) == "rank 1 raised ValueError: no data left at line 3 of this cell: raise ValueError(\"no data left\")"
     has_line(fault, "called from line 6 of this cell: step()")
     has_line(fault, "ranks 0, 2, 3 waited for rank 1")
     assert "no data left" in fault.traceback[1] and fault.edges == [(0, 1), (2, 1), (3, 1)]
@@ -202,8 +203,8 @@ def test_engine_killed(cluster):
     threading.Timer(0.8, lambda: (killed.append(time.monotonic()), os.kill(pids[1], signal.SIGKILL))).start()
     fault = provoke(cluster, "x = torch.ones(4)\nimport time\nif rank == 1:\n    time.sleep(60)\ndist.all_reduce(x)", patience_s=60)
     assert type(fault) is RankDied and fault.culprits == [1] and fault.reported_s - 0.8 < 2 * SLOWER
-    has_line(fault, "rank 1  died at line 4 of this cell: time.sleep(60) (killed by signal 9 (SIGKILL)")
-    has_line(fault, "rank 0")
+    has_line(fault, "rank 1 died at line 4 of this cell: time.sleep(60) (killed by signal 9 (SIGKILL)")
+    assert re.search("^  ranks? 0", fault.text, re.MULTILINE), fault.text
     assert_healthy(cluster)
 
 
@@ -231,7 +232,7 @@ dist.barrier()"""
 def test_os_exit_in_a_cell(cluster):
     fault = provoke(cluster, "import os\nif rank == 3:\n    os._exit(7)\ndist.barrier()", patience_s=60)
     assert type(fault) is RankDied and fault.culprits == [3] and fault.reported_s < 2 * SLOWER
-    has_line(fault, "rank 3  died in os._exit at line 3 of this cell: os._exit(7) (the process ended with exit code 7)")
+    has_line(fault, "rank 3 died in os._exit at line 3 of this cell: os._exit(7) (the process ended with exit code 7)")
     assert_healthy(cluster)
 
 
@@ -294,7 +295,7 @@ def test_many_quick_calls_are_no_hang(cluster):
 def test_the_hard_limit(cluster):
     fault = provoke(cluster, "import time\nif rank == 0:\n    time.sleep(60)", limit_s=1.5)
     assert type(fault) is LimitExceeded
-    has_line(fault, "rank 0  computes at line 3 of this cell: time.sleep(60)")
+    has_line(fault, "rank 0 computes at line 3 of this cell: time.sleep(60)")
     assert_healthy(cluster)
 
 
@@ -321,7 +322,7 @@ def test_stop_button_in_an_endless_loop(cluster, tmp_path):
     pressed_s = press_stop_when(tmp_path / "begun")
     fault = provoke(cluster, ENDLESS.format(path=str(tmp_path / "begun")))
     assert type(fault) is Interrupted and pressed_s() - fault.healed_s < 2 * SLOWER
-    has_line(fault, "rank 1  raised KeyboardInterrupt at line" if "KeyboardInterrupt at line" in fault.text else "rank 1  computes at line")
+    has_line(fault, "rank 1 raised KeyboardInterrupt at line" if "KeyboardInterrupt at line" in fault.text else "rank 1 computes at line")
     assert_healthy(cluster)
 
 
@@ -329,7 +330,7 @@ def test_stop_button_in_a_deadlock(cluster, tmp_path):
     pressed_s = press_stop_when(tmp_path / "begun")
     fault = provoke(cluster, ENDLESS.format(path=str(tmp_path / "begun")) + "\ndist.barrier()", patience_s=60)
     assert type(fault) is Interrupted and pressed_s() - fault.healed_s < 2 * SLOWER
-    has_line(fault, "rank 0  waits in barrier at line 5 of this cell")
+    has_line(fault, "ranks 0, 2, 3 wait in barrier at line 5 of this cell")
     assert_healthy(cluster)
 
 

@@ -6,6 +6,7 @@ a dark page needs nothing. Colours are used only behind white text, with a contr
 """
 
 import re
+from base64 import b64encode
 from html import escape
 
 from manyhands.checks.record import BLOCKED, FAIL, PASS
@@ -17,8 +18,9 @@ WORDS = {PASS: "passed", FAIL: "failed", NOT_BEGUN: "not begun", BLOCKED: "not c
 UNWRITTEN, SAME = "is not written yet", "The same as above."
 LINE = "var(--jp-border-color2, #8a8a8a)"
 BOX = "flex: 1 1 14em; min-width: 0"
-VALUE = ("margin: 0; padding: 0; background: none; color: inherit; white-space: pre-wrap; overflow-wrap: anywhere; "
-         "font-family: var(--jp-code-font-family, monospace); font-size: .92em; line-height: 1.4")
+VALUE = ("margin: 0; padding: 0; background: none; color: inherit; white-space: pre-wrap; word-break: normal; "
+         "overflow-wrap: anywhere; font-family: var(--jp-code-font-family, monospace); font-size: .92em; "
+         "line-height: 1.4")
 
 
 def states(criteria):
@@ -34,12 +36,14 @@ def states(criteria):
     return found
 
 
-def html(name, criteria, hint_name=None, hint_steps=(), pictures=None):
-    """The card of one report, with `criteria` as in its record. The hint's steps are folded inside each other.
-    `pictures`: {criterion's name: the `by_rank.Picture` that helps with its failure}."""
+def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None):
+    """The card of one report, with `criteria` as in its record. The reports of `faults`, which the ranks' cluster found
+    during the check, are folded, and the hint's steps are folded inside each other. `pictures`: {criterion's name: the
+    `by_rank.Picture` that helps with its failure}."""
     told = list(zip(criteria, states(criteria)))
     worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
     rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
+    rows += "".join(map(_fault, faults))
     hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
     return (f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: .3em .8em .6em; '
             f'border: 1px solid {LINE}; border-left: 6px solid {COLOUR[worst]}; border-radius: 4px; line-height: 1.4">'
@@ -98,12 +102,27 @@ def _code(text):
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
+def _fault(fault):
+    """The report of a fault on the ranks in a fold, with its picture as an image: parts of the pictures on a page have
+    the same names, and a browser would look for one of this page's in a closed fold."""
+    first, _, rest = fault.text.partition("\n")
+    picture = ""
+    if fault.svg:
+        data = b64encode(fault.svg.encode()).decode()
+        picture = (f'<div><img style="max-width: 100%" alt="{escape(fault.graph_text)}" '
+                   f'src="data:image/svg+xml;base64,{data}"></div>')
+    return _fold(f"Report from the ranks: {escape(first)}", f'<pre style="{VALUE}">{escape(rest)}</pre>{picture}')
+
+
 def _hint(name, steps):
     """The first step in a fold, which contains the next step in a second fold."""
     folded = ""
     for number in range(len(steps), 0, -1):
         label = f"Hint {escape(name)}" if number == 1 else f"Step {number} of {len(steps)}"
-        folded = (f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
-                  f'<div style="padding: .2em 0 0 1.2em"><div style="white-space: pre-wrap">'
-                  f"{_code(steps[number - 1].strip())}</div>{folded}</div></details>")
+        folded = _fold(label, f'<div style="white-space: pre-wrap">{_code(steps[number - 1].strip())}</div>{folded}')
     return folded
+
+
+def _fold(label, content):
+    return (f'<details style="margin-top: .4em"><summary style="cursor: pointer">{label}</summary>'
+            f'<div style="padding: .2em 0 0 1.2em">{content}</div></details>')

@@ -94,7 +94,8 @@ class RankReport(Report):
         if getattr(self.cluster, "backend", None) == "nccl":  # a stopped cluster has none
             patience_s = max(patience_s, self.cluster.patience_s)  # the first call of each group makes a communicator
         try:
-            answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S)
+            with self.cluster.holding(self.reports):
+                answers = self.cluster.run(_on_rank, module, experiment, *args, patience_s=patience_s, limit_s=LIMIT_S)
         except Fault as fault:
             raise Stopped(self._of_fault(fault, remark), rank=min(fault.culprits, default=None)) from None
         except ClusterStopped as stopped:
@@ -110,13 +111,14 @@ class RankReport(Report):
 
     def _of_fault(self, fault, remark):
         """The helpful parts of a fault's report, the most telling first, because long texts are cut.
-        The cluster has shown the whole report."""
+        The whole report is shown after the card."""
         lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
         known = next((text for fragment, text in self._mistakes["known"].items() if fragment in fault.text), None)
         waiting = fault.kind in ("hang", "mismatch")
-        if fault.kind == "mismatch" and f"{remark} sizes" in self._mistakes:
+        if fault.differs == "tensors" and f"{remark} sizes" in self._mistakes:
             remark = f"{remark} sizes"
-        kept = [lines[0], known or (self._mistakes[remark] if remark and waiting else None),
-                None if waiting else next((line for line in lines[1:] if " raised " in line), None),
-                *[line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]]
-        return "\n".join(line for line in kept if line)
+        said = [line for line in lines if line.startswith(("Who waits", "Likely cause"))][:2]
+        kept = [lines[0], said[-1] if fault.differs in ("tensors", "groups") else None,
+                known or (self._mistakes[remark] if remark and waiting else None),
+                None if waiting else next((line for line in lines[1:] if " raised " in line), None), *said]
+        return "\n".join(dict.fromkeys(line for line in kept if line))

@@ -1,6 +1,7 @@
 """The learner's progress in `work/.manyhands/progress.json`, `{"06_ddp": {"points": 5, "max": 8, "when": ...,
-"hints": [], "seen": [], "predictions": {...}}}`. The `points` are the result of `manyhands check`, and `seen` are the
-checks that were green in the notebook."""
+"hints": [], "seen": [], "predictions": {...}, "ran": {...}, "last": {...}}}`. The `points` are the result of
+`manyhands check`, and `seen` are the checks that were green in the notebook. `ran` holds the ids of the cells that have
+run, for each notebook by its path inside `work`, and `last` is the cell that ran last."""
 
 import fcntl
 import json
@@ -50,6 +51,9 @@ def _readable_entry(entry):
         kept[key] = [name for name in kept[key] if isinstance(name, str)]
     if "predictions" in kept:
         kept["predictions"] = {name: made for name, made in kept["predictions"].items() if _is_prediction(made)}
+    if "ran" in kept:
+        kept["ran"] = {name: [cell for cell in cells if isinstance(cell, str)]
+                       for name, cells in kept["ran"].items() if isinstance(cells, list)}
     return kept
 
 
@@ -81,9 +85,15 @@ def _is_prediction(made):
         _is_answer(made.get("came")) and isinstance(made.get("right"), bool) and _is_number(made.get("surprise")))
 
 
+def _is_place(value):
+    return isinstance(value, dict) and isinstance(value.get("notebook"), str) and isinstance(
+        value.get("cell"), str) and _is_time(value.get("when"))
+
+
 _TYPES = {"points": _is_number, "max": lambda value: _is_number(value) and value > 0, "when": _is_time,
           "hints": lambda value: isinstance(value, list), "seen": lambda value: isinstance(value, list),
-          "predictions": lambda value: isinstance(value, dict)}
+          "predictions": lambda value: isinstance(value, dict), "ran": lambda value: isinstance(value, dict),
+          "last": _is_place}
 
 
 def add_result(work, unit, points, maximum):
@@ -103,6 +113,18 @@ def add_seen(work, unit, name):
 def seen_green(entry):
     """The checks of a unit's entry that were seen green."""
     return entry.get("seen", [])
+
+
+def add_run(work, unit, notebook, cell):
+    """Remember that a cell of a notebook, named by its path inside `work`, has run. If the file cannot be written, this
+    is forgotten."""
+    with suppress(OSError), _changing(work) as units:
+        entry = _entry(units, unit)
+        cells = entry.setdefault("ran", {}).setdefault(notebook, [])
+        if cell not in cells:
+            cells.append(cell)
+        when = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        entry["last"] = {"notebook": notebook, "cell": cell, "when": when}
 
 
 def unit_here(start=None):

@@ -37,13 +37,15 @@ class Report:
         self.name = name
         self.asked = {} if criteria is None else criteria[name]
         self.criteria = []
-        self.pictures = {}
+        self.pictures = {}  # criterion's name -> what its card draws
+        self.reports = []  # the Faults of the cluster whose reports are shown after this one
 
     def __enter__(self):
         return self
 
     def __exit__(self, kind, stopped, traceback):
         if kind is not None and not issubclass(kind, Stopped):
+            self._show_reports()
             return False
         if stopped:
             self.fail(stopped)
@@ -129,25 +131,38 @@ class Report:
         return lines
 
     def html(self):
-        """The report as a card, for a notebook."""
+        """The report as a card, for a notebook. The reports of the cluster are folded at its end."""
         name = hint_for(self.name)
         steps = steps_of(hints_of(name.split("-")[0])[name]) if name else ()
-        return card.html(self.name, self.criteria, name, steps, pictures=self.pictures)
+        return card.html(self.name, self.criteria, name, steps, self._distinct_reports(), self.pictures)
 
     def show(self):
-        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere.
+        """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere, and
+        then the reports of the cluster.
 
         Builds, nbval and graders (`MANYHANDS_QUIET=1`) print the plain lines, which are what is stored. If a grader
         asks for it (`MANYHANDS_RECORD=1`), the record is published, too. It stays out of stored outputs, since its last
         digits differ between machines.
         """
         if in_notebook() and os.environ.get("MANYHANDS_QUIET") != "1":
-            _publish({"text/plain": "\n".join(self.lines()), "text/html": self.html()})
+            texts = [fault.text for fault in self._distinct_reports()]
+            _publish({"text/plain": "\n".join([*self.lines(), *texts]), "text/html": self.html()})
             self._remember()
         else:
-            print("\n".join(colour.lines(self.lines(), sys.stdout)))
+            print("\n".join(colour.lines(self.lines(), sys.stdout)), flush=True)
+            self._show_reports()
         if os.environ.get("MANYHANDS_RECORD") == "1":
             _publish({MIME: self.record})
+
+    def _show_reports(self):
+        from manyhands.cluster.show import show_fault
+
+        for fault in self._distinct_reports():
+            show_fault(fault)
+
+    def _distinct_reports(self):
+        """The reports of the cluster; of those that say the same, the first."""
+        return list({fault.text: fault for fault in reversed(self.reports)}.values())[::-1]
 
     def _remember(self):
         """In the learner's own lab, remember for the start page that this check was seen green."""

@@ -118,7 +118,7 @@ def report(notes, ranks, done, reason, limit_s, reports=None):
     configs = {rank: tf_config.read(os.path.join(notes, f"tf-config-{rank}")) for rank in range(ranks)}
     fault = explain.make(outcome, where, ranks, limit_s, tf_configs=configs)
     if fault:
-        fault.text = fault.text.replace("has finished the cell", "has reached the end of what the clinic runs")
+        fault.text = fault.text.replace("finished the cell", "reached the end of what the clinic runs")
         for whose in ("The cell has", "the cell has", "of the cell"):
             fault.text = fault.text.replace(whose, whose.replace("cell", "script"))
     return fault

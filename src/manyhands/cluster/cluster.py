@@ -11,7 +11,7 @@ from manyhands.cluster import check_arguments
 from manyhands.cluster.check_arguments import FRAMEWORKS
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
-from manyhands.cluster.faults import explain
+from manyhands.cluster.faults import explain, live_line
 from manyhands.cluster.faults.healing import Healing, Turn, is_broken
 from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
@@ -24,9 +24,10 @@ from manyhands.cluster.host import surroundings
 from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import read
-from manyhands.cluster.show import Progress, show_fault, show_outputs
+from manyhands.cluster.show import Progress, show_outputs
 
 Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
+LINE_AFTER_S, RUNNING_AFTER_S = 2.0, 3.0  # when a cell's line may first be shown: of ranks that wait, and of others
 _running = {}  # name -> Cluster, of this process
 _PID = os.getpid()
 
@@ -239,10 +240,9 @@ class Cluster(Healing, UnderWay):
         except Exception:  # what cannot be sent has not been sent to any rank
             self._sound = True
             raise
-        progress = Progress(SENTENCES_CORE["running"].format(n=len(targets)), after_s=3)
         watch = Watch(pending, cell, runtime.reports, runtime.exits, patience_s or self.patience_s,
                       limit_s or self.limit_s, controller_runs=runtime.controller_runs, look_at=runtime.look_at)
-        with progress:
+        with Progress(lambda seconds: self._progress(watch, seconds, cell_file), LINE_AFTER_S):
             outcome = watch.run()
             if outcome.reason == "interrupted":
                 runtime.interrupt(watch)
@@ -260,6 +260,12 @@ class Cluster(Healing, UnderWay):
         ]
         self.names = sorted(set(self.names).union(*made))
         return outcome
+
+    def _progress(self, watch, seconds, cell_file):
+        """The line of a cell that has run for so long: what its ranks wait in, or that they run."""
+        waiting = live_line.line(watch, self._places, cell_file)
+        running = SENTENCES_CORE["running"].format(n=len(watch.asked), seconds=f"{seconds:.0f}")
+        return waiting or (running if seconds >= RUNNING_AFTER_S else "")
 
     def _fault(self, outcome, cell_file, limit_s):
         self._check_running()  # another thread may have stopped it meanwhile
@@ -283,7 +289,7 @@ class Cluster(Healing, UnderWay):
             fault.text += "\n" + SENTENCES["not run"]
         fault.reported_s = time.monotonic() - outcome.started
         self.fault = fault
-        show_fault(fault)  # first what happened, then the mending
+        self._show(fault)  # first what happened, then the mending
         if not self._sound:
             before = time.monotonic()
             self._mend(fault)
@@ -305,7 +311,7 @@ def _set_variables(variables):
 
 SENTENCES_CORE = {
     "starting": "starting {n} ranks ...",
-    "running": "running on {n} ranks",
+    "running": "running on {n} ranks {seconds} s",
     "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are "
                 "lost, and a new cluster replaces it. To keep both, give the second one a different name: Cluster(..., "
                 "name=\"second\").",

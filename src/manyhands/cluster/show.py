@@ -2,9 +2,13 @@
 the report of a fault."""
 
 import os
+import shutil
 import sys
 import threading
 import time
+from html import escape
+
+UPDATE_S, LOOK_S = 1.0, 0.25  # of a line that is shown, and of one that may be shown next
 
 
 def in_notebook():
@@ -31,11 +35,15 @@ def quiet():
 
 
 class Progress:
-    """A line that says what is going on and for how long, and that is taken away at the end.
-    Silent with MANYHANDS_QUIET=1."""
+    """A line that says what is going on, and that is taken away at the end. Silent with MANYHANDS_QUIET=1.
+
+    `text` is followed by the seconds since the start, or is a function of them whose text is the whole line, "" for no
+    line. The function is called in a thread, from `after_s` on, and a line that is shown changes once per second.
+    """
 
     def __init__(self, text, after_s=0.5):
-        self._text, self._after_s = text, after_s
+        self._line = text if callable(text) else lambda seconds: f"{text} {seconds:.0f} s"
+        self._after_s = after_s
         self._done = threading.Event()
         self._thread = None
 
@@ -46,30 +54,37 @@ class Progress:
         return self
 
     def _tick(self):
-        start, handle = time.monotonic(), None
-        while not self._done.wait(self._after_s if handle is None else 0.5):
-            line = f"{self._text} {time.monotonic() - start:.0f} s"
-            handle = self._draw(line, handle)
-        if handle is not None:
-            self._draw("", handle)
-
-    def _draw(self, line, handle):
-        if not in_notebook():
-            sys.stderr.write("\r\x1b[K" + line)
-            sys.stderr.flush()
-            return True
-        from IPython.display import HTML, display
-
-        html = HTML(f'<span style="color:#777">{line}</span>' if line else "<span></span>")
-        if handle is None:
-            return display(html, display_id=True)
-        handle.update(html)
-        return handle
+        start, handle, shown, pause_s = time.monotonic(), None, "", self._after_s
+        while not self._done.wait(pause_s):
+            line = self._line(time.monotonic() - start)
+            if line != shown:
+                handle, shown = _draw(line, handle), line
+            pause_s = UPDATE_S if shown else LOOK_S
+        if shown:
+            _draw("", handle)
 
     def __exit__(self, *exc):
         self._done.set()
         if self._thread is not None:
             self._thread.join(2)
+
+
+def _draw(line, handle):
+    """Show a line, in the place of the one before if there is a `handle`; returns the handle. "" leaves nothing."""
+    if not in_notebook():
+        line = line[:shutil.get_terminal_size().columns - 1]  # "\r" goes back to the last row of a longer one
+        sys.stderr.write("\r\x1b[K" + line)
+        sys.stderr.flush()
+        return True
+    from IPython.display import display
+
+    # the page's own colour, so that a dark page needs nothing
+    html = f'<span style="opacity: .75">{escape(line)}</span>' if line else ""
+    data = {"text/plain": line, "text/html": html}
+    if handle is None:
+        return display(data, raw=True, display_id=True)
+    handle.update(data, raw=True)
+    return handle
 
 
 def show_outputs(outcome):
@@ -113,5 +128,4 @@ def show_fault(fault):
     if fault.svg and in_notebook():
         from IPython.display import display
 
-        edges = ", ".join(f"{a} -> {b}" for a, b in fault.edges)
-        display({"image/svg+xml": fault.svg, "text/plain": f"wait-for graph: {edges}"}, raw=True)
+        display({"image/svg+xml": fault.svg, "text/plain": fault.graph_text}, raw=True)

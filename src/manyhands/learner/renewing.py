@@ -1,15 +1,16 @@
 """An extension of the Jupyter server: it writes the start page anew when the learner's progress has changed,
-what the class has released, or how far the build of Horovod is.
+what the class has released, what was handed in or given back, or how far the build of Horovod is.
 
-A check in a notebook tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`). In the browser the
-page is shown anew by `labextensions/manyhands-lab`.
+A check in a notebook, or a cell that has run, tells only `work/.manyhands/progress.json` (`manyhands.checks.progress`),
+and what was handed in or given back shows in folders that change. In the browser the page is shown anew by
+`labextensions/manyhands-lab`.
 """
 
 from contextlib import suppress
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.learner import start_page
+from manyhands.learner import for_attendees, start_page
 from manyhands.machine import horovod_build
 
 EVERY_S = 0.5
@@ -23,8 +24,8 @@ class Renewal:
         self.seen = self._changed()
 
     def _changed(self):
-        paths = progress.path_in(self.root / "work"), start_page.due_file_here()
-        return [*(_written(path) for path in paths if path), horovod_build(self.root)]
+        paths = [progress.path_in(self.root / "work"), *for_attendees.watched(self.root)]
+        return [*(_written(path) for path in paths), horovod_build(self.root)]
 
     def look(self):
         """True if the page was written; one that cannot be written is left as it is."""
@@ -52,7 +53,9 @@ def _load_jupyter_server_extension(server):
     renewal = Renewal(server.root_dir)
 
     def look():
-        renewal.look()
-        server.io_loop.call_later(EVERY_S, look)
+        try:
+            renewal.look()
+        finally:  # an error is logged, and the next change is seen all the same
+            server.io_loop.call_later(EVERY_S, look)
 
     server.io_loop.add_callback(look)

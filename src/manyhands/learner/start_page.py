@@ -9,22 +9,16 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from urllib.parse import quote
 
 from manyhands.checks import progress
-from manyhands.learner import for_instructors
+from manyhands.learner import for_attendees, for_instructors, notebook_state
 from manyhands.learner.copies import lab_copy, tutorial_copy
-from manyhands.learner.released import due_file, due_in, labs_in
+from manyhands.learner.markdown import code, link, plain
 from manyhands.machine import horovod_build, memory_gb, processors, says
-from manyhands.units import NotAClone, find_root, minutes_text, paths, units
+from manyhands.units import NotAClone, find_root, minutes_in_class, minutes_text, paths, units
 
 NAME = "Start_Here.md"
-EXCHANGE = """
-**Labs that your instructor releases** are in the menu under *Nbgrader*, *Assignment List*. There you fetch a lab (it is copied to `work/`), hand it in (*Submit*),
-and get your feedback. Before you hand it in, save the notebook with Ctrl+S. You may hand in a lab again, and only the last one counts.
-"""  # noqa: E501
-DUE = """
-**Due:** {labs}.
-"""
 TO_FETCH = "your lab (to fetch)"
 PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"],
          "three_days": ["one_day", "two_days_more", "three_days_more"]}
@@ -32,15 +26,27 @@ GREY = '<span style="color: #8a8a8a">{}</span>'
 
 
 def write(root):
-    """Write the page of the clone at `root`; returns its path. Call it after progress was written."""
+    """Write the page of the clone at `root`, after feedback that is waiting has been fetched; returns its path. Call it
+    after progress was written. A page that would be the same is left alone, so that no browser loads it again."""
     work = Path(root) / "work"
     work.mkdir(exist_ok=True)
+    for_attendees.fetch_feedback(root)
+    new = text(root).encode("utf-8", "replace").decode("utf-8")  # a notebook may hold half of a character
+    if _holds(work / NAME, new):
+        return work / NAME
     handle, temporary = tempfile.mkstemp(dir=work, prefix=".start-")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text(root))
+        file.write(new)
     os.chmod(temporary, 0o644)
     os.replace(temporary, work / NAME)
     return work / NAME
+
+
+def _holds(path, content):
+    try:
+        return path.read_text(encoding="utf-8") == content
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def renew():
@@ -53,14 +59,16 @@ def renew():
 
 def text(root):
     """The page, as Markdown."""
-    course, done, missing = units(root), progress.load(Path(root) / "work"), to_fetch(root)
+    course, done = units(root), progress.load(Path(root) / "work")
+    missing = for_attendees.to_fetch(root)
     template = Template(files("manyhands.learner").joinpath("start_page.md").read_text(encoding="utf-8"))
     return template.substitute(
-        machine=machine(), notice=notice() + building(root) + due(course) + for_instructors.section(root, course),
-        next=next_step(course, done, missing), table=table(course, done, missing),
+        machine=machine(), left_off=left_off(root, course, done), next=next_step(course, done, missing),
+        notice=building(root) + for_attendees.section(root, course) + for_instructors.section(root, course),
+        table=table(course, done, missing),
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
-        **{f"{path}_left": time_left(course, done, path) for path in PATHS},
+        **{f"{path}_times": times(course, done, path) for path in PATHS},
         predictions=predictions(course, done),
     )
 
@@ -81,59 +89,55 @@ def machine():
     return " · ".join(parts)
 
 
-def notice():
-    """A paragraph about the account, which a classroom's hub gives (MANYHANDS_NOTICE), or nothing."""
-    told = os.environ.get("MANYHANDS_NOTICE")
-    return (f"\n**Your account:** {told}\n" if told else "") + (EXCHANGE if _exchange() else "")
-
-
 def building(root):
     """A paragraph on Horovod while the set-up builds it in the background, or nothing."""
     how_far = horovod_build(root)
     return f"\n**Horovod is not ready yet** ({how_far}). Meanwhile, everything but unit 10 works.\n" if how_far else ""
 
 
-def _exchange():
-    """Where labs are fetched from, on a server of a class's hub; else None."""
-    return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
+LEFT_OFF = """
+**Continue where you left off:** {notebook}, {cell}.
+"""
 
 
-def due_file_here():
-    """The file that tells when labs are due, on a server of a class's hub; else None."""
-    return due_file(_exchange()) if _exchange() else None
-
-
-def due(course):
-    """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
+def left_off(root, course, done):
+    """A paragraph with a link to the cell that the learner ran last, or nothing."""
+    place = notebook_state.left_off(root, done)
+    if not place:
+        return ""
+    usual = {tutorial_copy(place.unit): "tutorial", lab_copy(place.unit): "lab"}
     titles = {unit.name: f"{unit.number} {unit.title}" for unit in course}
-    told = due_in(_exchange()) if _exchange() else []
-    return DUE.format(labs=" · ".join(f"{titles.get(name, name)}: {when}" for name, when in told)) if told else ""
-
-
-def released():
-    """The labs that can be fetched."""
-    return labs_in(_exchange()) if _exchange() else []
-
-
-def to_fetch(root):
-    """Those of them that the learner has not yet."""
-    return [name for name in released() if not (Path(root) / "work" / name).exists()]
+    title = f"{titles.get(place.unit, plain(place.unit))}, {usual.get(place.name, plain(place.name))}"
+    path = quote(place.name)
+    if not place.cell:
+        return LEFT_OFF.format(notebook=link(title, path), cell="whose last cell that you ran no longer exists")
+    heading = f" in *{plain(place.cell.heading)}*" if place.cell.heading else ""
+    last = f"code cell {place.number} of {place.total}{heading}, which begins with {code(place.cell.line)}"
+    return LEFT_OFF.format(notebook=link(title, f"{path}#cell-id={quote(place.cell.id)}"), cell=last)
 
 
 def next_step(course, done, missing):
-    """The first unit whose lab has not full marks yet."""
+    """The first unit whose lab is not solved yet."""
     for unit in course:
-        if unit.planned or _full(done.get(unit.name, {})):
+        entry = done.get(unit.name, {})
+        if unit.planned or _solved(unit, entry):
             continue
-        return (
-            f"unit {unit.number}, {unit.title}: {_link('tutorial', tutorial_copy(unit.name))}, then "
-            f"{_lab(unit, missing)}."
-        )
+        ran, total = notebook_state.tutorial_run(unit, entry)
+        tutorial = f"{'the rest of the ' if ran else ''}{link('tutorial', tutorial_copy(unit.name))}, then "
+        return f"unit {unit.number}, {unit.title}: {'' if 0 < total == ran else tutorial}{_lab(unit, missing)}."
     return (
-        "you have full marks in every lab that is ready."
+        "you have solved every lab that is ready. `manyhands check` in a terminal records your points."
+        if any(not _full(done.get(unit.name, {})) for unit in course if not unit.planned)
+        else "you have full marks in every lab that is ready."
         if any(not unit.planned for unit in course)
         else "no unit is ready yet."
     )
+
+
+def _solved(unit, entry):
+    """Whether a unit's lab has all its points, or all its checks were green in the notebook."""
+    checks = checks_in(unit)
+    return _full(entry) or 0 < checks <= len(progress.seen_green(entry))
 
 
 def table(course, done, missing):
@@ -146,10 +150,24 @@ def _row(unit, points, missing):
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
-    cells = [unit.number, unit.title, _points(unit, points), _link("tutorial", tutorial_copy(unit.name)),
-             _lab(unit, missing), _link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
+    tutorial = _with(link("tutorial", tutorial_copy(unit.name)), _tutorial_state(unit, points))
+    lab = _with(_lab(unit, missing), for_attendees.lab_state(unit.root, unit.name))
+    cells = [unit.number, unit.title, _points(unit, points), tutorial, lab,
+             link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
              str(unit.ranks or ""), unit.framework]
     return "| " + " | ".join(cells) + " |"
+
+
+def _with(what, state):
+    return f"{what}<br>{state}" if state else what
+
+
+def _tutorial_state(unit, entry):
+    """How many cells of the tutorial have run and how many of its questions were answered by a prediction."""
+    ran, total = notebook_state.tutorial_run(unit, entry)
+    predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
+    return _lines(f"{'✓ ' if ran == total else ''}{ran} of {total} cells" if ran else "",
+                  f"{predicted} of {max(predicted, asked)} predicted" if predicted else "")
 
 
 PREDICTIONS = """
@@ -179,7 +197,7 @@ def _predicted(unit, made):
 
 
 def _lab(unit, missing):
-    return TO_FETCH if unit.name in missing else _link("your lab", lab_copy(unit.name))
+    return TO_FETCH if unit.name in missing else link("your lab", lab_copy(unit.name))
 
 
 def _full(points):
@@ -192,7 +210,11 @@ def _points(unit, points):
     graded = f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}" if "max" in points else ""
     seen = len(progress.seen_green(points))
     green = [f"{seen} of {max(seen, checks_in(unit))}", "seen green"] if seen and not _full(points) else []
-    lines = [graded, *green]
+    return _lines(graded, *green)
+
+
+def _lines(*lines):
+    """What one cell of the table shows, in lines that are not broken; empty ones are left out."""
     return "<br>".join(line.replace(" ", "\N{NO-BREAK SPACE}") for line in lines if line)
 
 
@@ -205,31 +227,40 @@ def checks_in(unit):
         return 0
 
 
-def _link(label, path):
-    """A link to a path as seen from `work/`, where the page lies."""
-    return f"[{label}]({path})"
-
-
 def units_of(course, path):
     """The units of a path of `PATHS`, in order."""
     numbers = {number for part in PATHS[path] for number in paths()[part]}
     return [unit for unit in course if unit.number in numbers]
 
 
-def time_left(course, done, path):
-    """`about 5 h 10 min left`: the minutes of the path's units that are there, without what is done."""
-    minutes = sum(_minutes_left(unit, done.get(unit.name, {})) for unit in units_of(course, path) if not unit.planned)
+def times(course, done, path):
+    """`in class: 6 h 40 min; alone: 5 h of tutorials and 7 h of labs, with 3 h left`. The minutes alone are those of
+    the path's units that are there."""
+    ready = [unit for unit in units_of(course, path) if not unit.planned]
+    tutorials, labs = (sum(unit.minutes[part] or 0 for unit in ready) for part in (0, 1))
+    left = sum(_minutes_left(unit, done.get(unit.name, {})) for unit in ready)
+    rest = (", all of which is done" if ready and not left else
+            f", with about {_hours(left)} left" if round(left) < tutorials + labs else "")
+    return (f"in class: {_hours(minutes_in_class()[path])}; "
+            f"alone: {_hours(tutorials)} of tutorials and {_hours(labs)} of labs{rest}")
+
+
+def _hours(minutes):
+    """`5 h 10 min`, to five minutes."""
     hours, rest = divmod(5 * round(minutes / 5), 60)
-    return "done" if not minutes else f"about {f'{hours} h ' if hours else ''}{rest} min left"
+    return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
 
 
 def _minutes_left(unit, points):
-    """All of a unit that is not begun; of one whose lab is begun, the part of the lab that is not solved."""
+    """All of a unit that is not begun. Of a tutorial the part whose cells have not run, unless the lab is begun; of a
+    lab the part that is not solved."""
     tutorial, lab = (part or 0 for part in unit.minutes)
     solved = points["points"] / points["max"] if points.get("max") else 0
     seen = len(progress.seen_green(points)) / max(1, checks_in(unit))
     share = min(1, max(solved, seen))
-    return 0 if _full(points) else lab * (1 - share) + (0 if share else tutorial)
+    ran, total = notebook_state.tutorial_run(unit, points)
+    unread = 0 if share else 1 - ran / max(1, total)
+    return 0 if _full(points) else lab * (1 - share) + tutorial * unread
 
 
 def path_line(course, path):
@@ -237,5 +268,5 @@ def path_line(course, path):
     by_number = {unit.number: unit for unit in course}
     chosen = [by_number[number] for number in paths()[path]]
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
-    return " · ".join(GREY.format(name) if unit.planned else _link(name, tutorial_copy(unit.name))
+    return " · ".join(GREY.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
                       for unit, name in zip(chosen, shown))

@@ -66,7 +66,7 @@ class HangWatch:
         standing = SimpleNamespace(reports=SimpleNamespace(newest=reports))
         where = explain.states(outcome, standing, "", Places(), None, self.ranks)
         fault = explain.make(outcome, where, self.ranks, 0, tf_configs=self._tf_configs())
-        fault.text = fault.text.replace("has finished the cell", "has ended").replace("of the cell", "of the script")
+        fault.text = fault.text.replace("finished the cell", "ended").replace("of the cell", "of the script")
         return fault
 
     def cause_of(self, errors):

@@ -10,8 +10,11 @@ import pytest
 
 from manyhands.checks import Report, card, colour, progress
 from manyhands.checks import report as report_module
+from manyhands.checks.on_ranks import RankReport
 from manyhands.checks.record import MIME
 from manyhands.checks.report import Stopped
+from manyhands.cluster import Hang
+from manyhands.cluster.faults.healing import Healing
 from manyhands.units import units
 
 CRITERIA = {"average": {"sum": (1, "the sum is right"), "mean": (2, "the mean is right"), "rate": (1, "the rate < 1")}}
@@ -27,7 +30,7 @@ class Words(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
-        if tag != "br":
+        if tag not in ("br", "img"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -130,6 +133,70 @@ def test_names_between_backticks_are_code_and_nothing_else_of_a_learners_text_is
 @pytest.mark.parametrize("state", card.COLOUR)
 def test_white_letters_can_be_read_on_every_colour(state):
     assert 1.05 / (luminance(card.COLOUR[state]) + 0.05) >= 4.5
+
+
+class Cluster(Healing):
+    """A cluster whose ranks never do what they are asked for, and report it with this text."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def run(self, *args, **options):
+        fault = Hang("Rank 0 is waiting.", culprits=[1])
+        fault.text, fault.edges, fault.svg = self.text, [(0, 1)], "<svg>the graph</svg>"
+        fault.differs = "tensors" if "[3]" in self.text else ""
+        self._show(fault)
+        raise fault
+
+
+HANG = "HANG: rank 0 is waiting for a <rank>.\n  rank 0  waits in recv at line 2 of this cell: recv(<x>)"
+MISTAKES = {"known": {}, "alone": "Every rank must call it."}
+
+
+def hanging(text=HANG, times=1):
+    """A check whose experiments all hang."""
+    with RankReport("average", Cluster(text), CRITERIA, MISTAKES) as made:
+        for name in list(CRITERIA["average"])[:times]:
+            with made.part(name):
+                made.on_ranks("unit.ranks", "experiment", remark="alone")
+        made.on_ranks("unit.ranks", "experiment", remark="alone")
+    return made
+
+
+def test_a_report_from_the_ranks_follows_the_card_in_a_fold(monkeypatch, published, capsys):
+    monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
+    monkeypatch.setattr(report_module, "in_notebook", lambda: True)
+    made = hanging()
+    assert capsys.readouterr().out == "", "nothing comes before the card"
+    (shown,) = published
+    html, words = shown["text/html"], Words(shown["text/html"])
+    assert set(words.tags) <= {"div", "span", "b", "small", "br", "details", "summary", "pre", "img", "code"} and words.text.count("waits in recv") == 1
+    assert html.index("FAIL 0/1") < html.index("<details") < html.index("Report from the ranks: HANG: rank 0 is waiting for a &lt;rank&gt;.") < html.index("recv(&lt;x&gt;)")
+    assert 'alt="wait-for graph: 0 -&gt; 1"' in html and "<svg" not in html, "two pictures on a page share names"
+    assert shown["text/plain"] == "\n".join([*made.lines(), HANG])
+
+
+@pytest.mark.parametrize("quiet", ["1", ""], ids=["a build or a grader", "a terminal"])
+def test_where_nothing_folds_the_report_follows_the_lines(quiet, monkeypatch, published, capsys):
+    monkeypatch.setenv("MANYHANDS_QUIET", quiet)
+    monkeypatch.setattr(report_module, "in_notebook", lambda: False)
+    made = hanging(times=2)
+    assert capsys.readouterr().out == "\n".join([*made.lines(), HANG, ""]), "what is the same is shown once"
+
+
+def test_a_check_that_breaks_off_still_shows_the_report(monkeypatch, published, capsys):
+    with pytest.raises(ZeroDivisionError), RankReport("average", Cluster(HANG), CRITERIA, MISTAKES) as made:
+        with made.part("sum"):
+            made.on_ranks("unit.ranks", "experiment")
+        1 / 0
+    assert published == [] and capsys.readouterr().out == HANG + "\n"
+
+
+def test_what_differs_is_named_before_what_is_likely():
+    cause = "Likely cause: the tensors differ: float32 [3] on rank 0, float32 [4] on rank 1."
+    for text, order in ((f"{HANG}\n{cause}", (cause, MISTAKES["alone"])), (f"{HANG}\nLikely cause: rank 1 has ended.", (MISTAKES["alone"], "Likely cause"))):
+        mistake = hanging(text).criteria[0]["detail"]["mistake"]
+        assert mistake.count("Likely cause") == 1 and mistake.index(order[0]) < mistake.index(order[1])
 
 
 @pytest.fixture

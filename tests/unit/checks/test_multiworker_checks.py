@@ -179,6 +179,6 @@ def test_a_time_limit_on_a_busy_machine_is_not_told_as_a_wrong_answer():
 
     from manyhands.checks.on_ranks import RankReport
 
-    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 3", culprits=[])
+    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 3", culprits=[], differs="")
     told = RankReport("loss", None, CRITERIA, MISTAKES)._of_fault(fault, None)
     assert told.startswith("TIME LIMIT") and "the machine may be busy" in told

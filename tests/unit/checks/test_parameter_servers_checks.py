@@ -312,5 +312,5 @@ def test_an_endless_loop_is_told_as_one():
 
     from manyhands.checks.on_ranks import RankReport
 
-    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 4", culprits=[])
+    fault = SimpleNamespace(kind="limit", text="TIME LIMIT: the cell has run for more than 60 s.\nrank 0 computes at line 4", culprits=[], differs="")
     assert "if no number of servers is enough, the answer is None" in RankReport("servers", None, CRITERIA, MISTAKES)._of_fault(fault, None)

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -236,7 +237,8 @@ def test_a_check_that_forgets_a_criterion_is_wrong_and_so_is_one_that_raises(cap
 def test_a_function_that_only_this_kernel_has_is_told(here, says, monkeypatch):
     from manyhands.checks import on_ranks
 
-    cluster = types.SimpleNamespace(backend="gloo", run=lambda *args, **kwargs: [{"undefined": "rows_of", "unwritten": "rows_of"}])
+    cluster = types.SimpleNamespace(backend="gloo", run=lambda *args, **kwargs: [{"undefined": "rows_of", "unwritten": "rows_of"}],
+                                    holding=lambda reports: nullcontext())
     monkeypatch.setattr("IPython.get_ipython", lambda: types.SimpleNamespace(user_ns={"rows_of": len} if here else {}))
     report = on_ranks.RankReport("rows", cluster, {"rows": {}}, {"unwritten": "{name} is not written yet.", "known": {}})
     with pytest.raises(Stopped, match=says):

@@ -1,5 +1,6 @@
 """Which backend the ranks get, where real nodes choose by their own GPUs, and how long they may wait with it."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -96,6 +97,9 @@ def test_a_check_over_nccl_waits_for_its_first_calls(backend, patience_s):
         def run(self, *args, patience_s, limit_s):
             asked.append(patience_s)
             return [{"value": 1}]
+
+        def holding(self, reports):
+            return nullcontext()
 
     cluster = Asked()
     cluster.backend, cluster.patience_s = backend, PATIENCE_S[backend]

@@ -104,6 +104,6 @@ def test_a_rank_that_cannot_report_is_seen_from_outside(reports, clock):
     while clock.s < 15:
         if (verdict := one._verdict(clock.s)) is not None:
             break
-        one._look_from_outside(0.0)
+        one._look_from_outside()
         clock.s += 0.25
     assert verdict == "hang" and 12 < clock.s < 14

@@ -3,15 +3,16 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from manyhands.checks import progress
-from manyhands.learner import start_page
+from manyhands.learner import certificate_paper, renewing, start_page
 from manyhands.learner.jupyter_server import EXTENSIONS, SETTINGS, command
 from manyhands.learner.released import due_file
 from manyhands.learner.renewing import Renewal
-from manyhands.units import MARKS, NotAClone, find_root, paths, readme_table, units, with_table
+from manyhands.units import MARKS, NotAClone, find_root, minutes_in_class, paths, readme_table, units, with_table
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = '# %% [markdown] unit={"minutes": MINUTES, "ranks": 4, "framework": "torch", "title": "DDP"} tags=["x"]\n# # DDP\n'
@@ -155,19 +156,46 @@ def test_a_broken_progress_costs_no_page(clone, seen):
     assert progress.load(clone / "work")["06_ddp"]["seen"] == ["rows"]
 
 
+def write_notebook(clone, count):
+    """Give the learner a tutorial of so many cells, c0, c1, ..."""
+    cells = [{"cell_type": "code", "id": f"c{number}", "source": "x = 1", "metadata": {}} for number in range(count)]
+    (clone / "work").mkdir(exist_ok=True)
+    (clone / "work" / "06_ddp_tutorial.ipynb").write_text(json.dumps({"cells": cells}))
+
+
+def test_the_minutes_in_class_are_those_of_the_schedules():
+    """A day of TEACHING.md is a table of its own; its breaks and the half day do not count."""
+    text = (ROOT / "docs" / "TEACHING.md").read_text(encoding="utf-8").split("## Schedules")[1].split("\n## ")[0]
+    days = [sum(int(minutes) for line in table.splitlines() if line.startswith("|") and "*break*" not in line and "*lunch*" not in line
+                for minutes in re.findall(r"\((\d+)[,)]", line)) for table in text.split("\n\n**")[2:]]
+    first, second, third = days
+    assert minutes_in_class() == {"one_day": first, "two_days": first + second, "three_days": first + second + third}
+
+
+def test_paths_say_both_times_and_longer_ones_take_longer():
+    """The course as it is: nobody reads of one day that takes 12 hours."""
+    text = start_page.text(ROOT)
+    for path, minutes in minutes_in_class().items():
+        title = certificate_paper.PATH_TITLES[path]
+        assert f"* **{title}** (in class: {minutes // 60} h {minutes % 60} min; alone: ".replace(" 0 min", "") in text
+
+
 def test_the_time_left_falls_with_what_is_done(clone):
     checks(clone, 4)
 
     def left():
         return re.search(r"One day.. \((.*?)\)", start_page.text(clone))[1]
 
-    assert left() == "about 55 min left"
+    assert left() == "in class: 6 h 40 min; alone: 15 min of tutorials and 40 min of labs"
+    write_notebook(clone, 4)
+    progress.add_run(clone / "work", "06_ddp", "06_ddp_tutorial.ipynb", "c0")
+    assert left().endswith("of labs, with about 50 min left"), "a quarter of the tutorial has run"
     progress.add_seen(clone / "work", "06_ddp", "average")
-    assert left() == "about 30 min left", "the tutorial is read, a quarter of the lab is done"
+    assert left().endswith("about 30 min left"), "the tutorial is read, a quarter of the lab is done"
     progress.add_result(clone / "work", "06_ddp", 4, 8)
-    assert left() == "about 20 min left"
+    assert left().endswith("about 20 min left")
     progress.add_result(clone / "work", "06_ddp", 8, 8)
-    assert left() == "done"
+    assert left().endswith("of labs, all of which is done")
 
 
 def test_the_server_writes_the_page_when_progress_changes(clone):
@@ -177,6 +205,19 @@ def test_the_server_writes_the_page_when_progress_changes(clone):
     progress.add_seen(clone / "work", "06_ddp", "average")
     assert renewal.look() and not renewal.look()
     assert "seen green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8")
+
+
+def test_an_error_does_not_end_the_looking(clone, monkeypatch):
+    later, loop = [], SimpleNamespace(add_callback=lambda look: look(), call_later=lambda seconds, look: later.append(look))
+    renewing._load_jupyter_server_extension(SimpleNamespace(root_dir=str(clone), io_loop=loop))
+    monkeypatch.setattr(start_page, "write", lambda root: 1 / 0)
+    progress.add_seen(clone / "work", "06_ddp", "average")
+    with pytest.raises(ZeroDivisionError):
+        later.pop()()
+    monkeypatch.undo()
+    progress.add_seen(clone / "work", "06_ddp", "rows")
+    later.pop()()
+    assert "seen\N{NO-BREAK SPACE}green" in (clone / "work" / start_page.NAME).read_text(encoding="utf-8") and len(later) == 1
 
 
 def test_a_hubs_page_says_when_labs_are_due_and_follows(clone, tmp_path, monkeypatch):

@@ -215,7 +215,8 @@ def _leave_healed(cluster):
 def _recover(report, function, saved):
     from manyhands.cluster import Fault
 
-    _, error = call(function, report.cluster, [list(numbers) for numbers in saved], seconds=RECOVER_S)
+    with report.cluster.holding(report.reports):
+        _, error = call(function, report.cluster, [list(numbers) for numbers in saved], seconds=RECOVER_S)
     if isinstance(error, Fault):
         twice = any("initialize the default process group twice" in text for text in error.traceback.values())
         return {"rank": min(error.culprits, default=None), "mistake": MISTAKES["twice"] if twice else of_fault(error)}

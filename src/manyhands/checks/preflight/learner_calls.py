@@ -39,7 +39,8 @@ class Check(Report):
         from manyhands.cluster import Fault
 
         try:
-            answers = self.cluster.run(on_rank, experiment, *args, patience_s=PATIENCE_S)
+            with self.cluster.holding(self.reports):
+                answers = self.cluster.run(on_rank, experiment, *args, patience_s=PATIENCE_S)
         except Fault as fault:
             return None, {"rank": min(fault.culprits, default=None), "mistake": of_fault(fault)}
         except RuntimeError:
@@ -54,7 +55,7 @@ class Check(Report):
 def of_fault(fault):
     """Return the part of a fault's report that says what happened and why, without what was healed."""
     lines = [line.strip() for line in fault.text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"rank +\d+ +raised", line) and "connection" not in line]
+    raised = [line for line in lines if re.match(r"ranks? [\d, -]+ +raised", line) and "connection" not in line]
     known = [line for line in lines if line.startswith(("Who waits", "Likely cause"))]
     return "\n".join([lines[0], *raised[:1], *known])
 

@@ -18,8 +18,15 @@ class Odd:
 
     text: str
     ranks: list
-    # "different calls", "different" (shape or dtype), "different op", "different root" or "different message"
+    # "different calls", "different" (shape or dtype), "different op", "different root", "different group" or
+    # "different message"
     kind: str
+
+    @property
+    def differs(self):
+        """In what the calls differ: see `Fault`."""
+        return {"different": "tensors", "different message": "tensors", "different group": "groups",
+                "different calls": "calls"}.get(self.kind, "")
 
 
 def edges(where, world_size):
@@ -84,7 +91,7 @@ def cause_of_hang(where, edge_list, notes, counts=None):
     if {here.call for here in waiting.values()} == {"broadcast_object"}:
         return Cause(SENTENCES["object without a name"], [])
     if len(collectives) > 1 and (found := cause_of_difference(collectives)):
-        return Cause(*found)
+        return found
     text, culprits = _cause_of_messages(waiting, collectives, messages, edge_list, where, notes, gone)
     return Cause(text + _hint_on_ranks(messages) if text and messages else text, culprits)
 

@@ -13,6 +13,7 @@ class Cause(NamedTuple):
     text: str
     culprits: list
     less_often: bool = False  # the culprits have ended, and made the call at least once, but less often than the others
+    differs: str = ""  # in what the calls differ: see `Fault`
 
 
 def members_text(ranks):
@@ -31,7 +32,7 @@ def cause_of_finished(collectives, gone, notes, counts):
         standing = {**{rank: here.group for rank, here in collectives.items()},
                     **{rank: note.get("ranks") for rank, note in elsewhere.items()}}
         return Cause(SENTENCES["other group"].format(groups=_by_group(standing), call=" / ".join(calls)),
-                     sorted(elsewhere))
+                     sorted(elsewhere), differs="groups")
     times = {rank: _times(calls, collectives, made[rank], notes.get(rank), counts.get(rank, {})) for rank in made}
     key, less_often = _how_often([times[rank] for rank in gone], [times[rank] for rank in collectives])
     text = SENTENCES[key].format(culprits=ranks_text(gone), call=" / ".join(calls), made=_range(times, gone),
@@ -81,26 +82,32 @@ def _is_met(rank, last, made, waiting):
 
 
 def cause_of_difference(collectives):
-    """(sentence, culprits) where all these ranks wait in collectives that do not fit together; None where they do."""
+    """The `Cause` where all these ranks wait in collectives that do not fit together; None where they do."""
     if len({here.call for here in collectives.values()}) > 1:
         groups = len({tuple(here.group or ()) for here in collectives.values()}) > 1
         calls = _listed({rank: _in_group(here) if groups else here.call for rank, here in collectives.items()})
-        return SENTENCES["other order"].format(calls=calls), sorted(collectives)
+        return Cause(SENTENCES["other order"].format(calls=calls), sorted(collectives), differs="calls")
     call = next(iter(collectives.values())).call
+    if _cross(collectives) and len({(here.dtype, tuple(here.shape or ())) for here in collectives.values()}) > 1:
+        calls = _listed({rank: here.what() for rank, here in collectives.items()})
+        return Cause(SENTENCES["other call"].format(calls=calls), sorted(collectives), differs="calls")
     if _cross(collectives):
         standing = {rank: here.group for rank, here in collectives.items()}
-        return SENTENCES["other group"].format(groups=_by_group(standing), call=call), sorted(collectives)
+        return Cause(SENTENCES["other group"].format(groups=_by_group(standing), call=call), sorted(collectives),
+                     differs="groups")
     for group in {tuple(here.group or ()) for here in collectives.values()}:
         inside = {rank: here for rank, here in collectives.items() if tuple(here.group or ()) == group}
         if len({(here.dtype, tuple(here.shape or ())) for here in inside.values()}) > 1:
             tensors = _listed({rank: here.what() for rank, here in inside.items()})
-            return SENTENCES["other tensors"].format(tensors=tensors, group=members_text(group)), sorted(inside)
+            return Cause(SENTENCES["other tensors"].format(tensors=tensors, group=members_text(group)), sorted(inside),
+                         differs="tensors")
         numbers = {here.sequence for here in inside.values()}
         if len(numbers) > 1 and None not in numbers:
             fewest = [rank for rank, here in inside.items() if here.sequence == min(numbers)]
-            return SENTENCES["other number"].format(
-                numbers=_listed({rank: SENTENCES["number"].format(number=here.sequence + 1)
-                                 for rank, here in inside.items()}), call=call, group=members_text(group)), fewest
+            listed = _listed({rank: SENTENCES["number"].format(number=here.sequence + 1)
+                              for rank, here in inside.items()})
+            return Cause(SENTENCES["other number"].format(numbers=listed, call=call, group=members_text(group)), fewest,
+                         differs="numbers")
     return None
 
 

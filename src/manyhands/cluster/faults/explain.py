@@ -5,12 +5,14 @@ from manyhands.cluster.faults.kinds import (
     ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 )
 from manyhands.cluster.faults.picture import wait_for_graph
-from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, ranks_text
+from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
                    "Timed out waiting")
+TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with it
+WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
 def states(outcome, runtime, cell_file, places, memory_mib, world_size):
@@ -30,7 +32,7 @@ def states(outcome, runtime, cell_file, places, memory_mib, world_size):
         elif rank in outcome.results:
             where[rank] = Where(rank, "finished")
         else:
-            where[rank] = _standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
+            where[rank] = standing(rank, reports.newest.get(rank), outcome.cell, cell_file, places)
     for here in where.values():
         if here.call == "Work.wait":
             diagnose.name_work(here, outcome.notes)
@@ -61,7 +63,8 @@ def _message(error):
     return f"{error['ename']}: {first}".rstrip(": ")
 
 
-def _standing(rank, report, cell, cell_file, places):
+def standing(rank, report, cell, cell_file, places):
+    """The `Where` of a rank that has not ended, from its newest report."""
     if report is None or report["cell"] != cell:
         return Where(rank, "unknown")
     call = report["call"] or {}
@@ -132,6 +135,7 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
     waiting = {rank: here for rank, here in where.items() if here.state == "waits"}
     traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
     first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
+    differs = ""
     if outcome.reason == "interrupted":
         kind, title, culprits, cause = Interrupted, SENTENCES["title interrupted"], [], ""
     elif outcome.reason == "controller":
@@ -144,19 +148,23 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
         and not (first and not secondary(outcome) and not outcome.exits)
     ):
         kind, title = Mismatch, SENTENCES["title mismatch"]
-        cause, culprits = odd.text, odd.ranks
+        cause, culprits, differs = odd.text, odd.ranks, odd.differs
     elif said := next(filter(None, (tf_tasks.mismatch(outcome.errors[rank]) for rank in first)), None):
         kind, title, culprits, cause = Mismatch, SENTENCES["title mismatch"], first, said
     elif outcome.exits:
         kind, culprits = RankDied, sorted(outcome.exits)
         title = _capital(SENTENCES["title died"].format(ranks=ranks_text(culprits)))
-        cause = _cause_of_waiting("waits for died", waiting, culprits)
+        too_long = [rank for rank in culprits if TOO_LONG in where[rank].detail]
+        cause = (SENTENCES["too long"].format(ranks=ranks_text(too_long)) if too_long
+                 else _cause_of_waiting("waits for died", waiting, culprits))
     elif outcome.errors:
         kind, culprits = RankError, first
         title = _capital(SENTENCES["title exception"].format(ranks=ranks_text(culprits)))
         same = tf_tasks.cause_of_same_task(tf_configs) if tf_tasks.TAKEN in outcome.errors[first[0]]["evalue"] else None
-        cause = same.text if same else _known(outcome.errors[first[0]], unmade) or _cause_of_waiting(
-            "waits for raised", waiting, culprits)
+        cause = same.text if same else _known(outcome.errors[first[0]], unmade)
+        if not cause and odd and odd.differs in ("tensors", "groups"):  # the library may have raised because of that
+            cause, differs = odd.text, odd.differs
+        cause = cause or _cause_of_waiting("waits for raised", waiting, culprits)
     elif outcome.reason == "hang":
         kind, title = (
             Hang,
@@ -164,11 +172,12 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
         )
         found = tf_tasks.cause_of_start(where, tf_configs) or diagnose.cause_of_hang(
             where, edge_list, outcome.notes, outcome.counts)
-        cause, culprits = (odd.text, odd.ranks) if odd else (found.text, found.culprits)
+        cause, culprits, differs = (odd.text, odd.ranks, odd.differs) if odd else (
+            found.text, found.culprits, found.differs)
     else:
         return None
     fault = _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, outcome.open)
-    fault.less_often = kind is Hang and not odd and found.less_often
+    fault.less_often, fault.differs = kind is Hang and not odd and found.less_often, differs
     return fault
 
 
@@ -178,12 +187,7 @@ def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, l
         if kind in (RankError, RankDied)
         else sorted(where)
     )
-    width = max((len(str(rank)) for rank in where), default=1)
-    lines, indent = [title], " " * (width + 9)
-    for rank in order:
-        lines.append(f"  rank {rank:>{width}}  {where[rank].describe()}")
-        lines += [indent + SENTENCES["called from"].format(place=place, source=source.strip())
-                  for place, source in where[rank].callers]
+    lines = [title, *_rows(where, order)]
     if edge_list:
         lines.append(SENTENCES["edges"].format(edges=", ".join(f"{a} -> {b}" for a, b in edge_list)))
     lines += left_open
@@ -194,6 +198,24 @@ def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, l
     if edge_list or kind in (Hang, RankDied):
         fault.svg = wait_for_graph(where, edge_list)
     return fault
+
+
+def _rows(where, order):
+    """What the ranks did, in this order: those that did the same in one row, and each place only where it is first."""
+    alike, first_at = {}, {}
+    for rank in order:
+        alike.setdefault((where[rank].describe(), *where[rank].callers), []).append(rank)
+    labels = {key: ranks_text(ranks) for key, ranks in alike.items()}
+    width, lines = min(max(map(len, labels.values()), default=0), WIDEST_LABEL), []
+    for key, ranks in alike.items():
+        here = where[ranks[0]]
+        first = first_at.setdefault((here.place, here.source), ranks) if here.place else ranks
+        same = first if first is not ranks else ()
+        lines.append(f"  {labels[key]:<{width}}  {of_ranks(ranks, here.describe(same))}")
+        if not same or here.callers != where[first[0]].callers:
+            lines += [" " * (width + 4) + SENTENCES["called from"].format(place=place, source=source.strip())
+                      for place, source in here.callers]
+    return lines
 
 
 def _capital(text):

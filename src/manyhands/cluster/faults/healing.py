@@ -3,6 +3,7 @@
 import symtable
 import threading
 import time
+from contextlib import contextmanager, nullcontext
 
 from manyhands.cluster.engines.reach import StartLimit
 from manyhands.cluster.engines.runtime import Runtime
@@ -10,7 +11,7 @@ from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.kinds import Interrupted, Outcome
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.on_rank import agent
-from manyhands.cluster.show import show_fault
+from manyhands.cluster.show import Progress, show_fault
 
 
 class Healing:
@@ -20,8 +21,26 @@ class Healing:
     is ended, and true again only after all ranks have answered or all setup cells have run: whatever stops the notebook
     in between, the next use of the cluster begins by healing. `_lost` are the names of variables that went with their
     ranks, until a healing has come to its end and has told of them. `_unmade` are the setup cells whose names the ranks
-    do not have, because the last healing came to nothing with them.
+    do not have, because the last healing came to nothing with them. `_held` is the list that takes the faults whose
+    reports are not to be shown now.
     """
+
+    _held = None
+
+    @contextmanager
+    def holding(self, reports):
+        """In this block, the report of a Fault is not shown: the Fault is appended to the list `reports` instead."""
+        before, self._held = self._held, reports
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def _show(self, fault):
+        if self._held is None:
+            show_fault(fault)
+        else:
+            self._held.append(fault)
 
     def _use(self):
         """Before each use: what was left unsound is healed,
@@ -40,12 +59,14 @@ class Healing:
     def _mend(self, fault=None):
         """Heal, and tell of it, in the text of `fault` too."""
         try:
-            text = self._heal()
+            with nullcontext() if self._held is None else Progress(SENTENCES["healing"]):  # else the report is there
+                text = self._heal()
         except KeyboardInterrupt:
             self.fault = Interrupted(SENTENCES["title unhealed"])
-            show_fault(self.fault)
+            self._show(self.fault)
             raise self.fault from None
-        print(text, flush=True)
+        if fault is None or self._held is None:
+            print(text, flush=True)
         if fault is not None:
             fault.text += "\n" + text
 

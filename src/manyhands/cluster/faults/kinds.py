@@ -26,7 +26,9 @@ class Where:
     callers: list = field(default_factory=list)  # [(place, source)], outermost first
     early: bool = False  # it died before the cell began
 
-    def describe(self):
+    def describe(self, same_line_as=()):
+        """A sentence without its subject. `same_line_as`: ranks whose line, which the report has named, is also this
+        rank's."""
         sentence = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
@@ -34,9 +36,10 @@ class Where:
             sentence = "died early"
         if self.state in ("raised", "waits", "computes") and not self.place:
             sentence = f"{self.state} elsewhere"
-        text = SENTENCES[sentence].format(what=self.what(), place=self.place, source=self.source.strip(),
-                                          detail=self.detail)
-        return text if self.source.strip() else text.rstrip(": ")
+        where = SENTENCES["where"].format(place=self.place, source=self.source.strip()).removesuffix(": ")
+        if same_line_as:
+            where = SENTENCES["same line"].format(ranks=ranks_text(same_line_as))
+        return SENTENCES[sentence].format(what=self.what(), where=where, detail=self.detail)
 
     def what(self):
         """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4], from rank 1)`."""
@@ -68,16 +71,22 @@ class Fault(RuntimeError):
     """A cell did not end well on the ranks. `text` is the whole report, `svg` the wait-for graph (or None),
     `edges` the same as a list of (rank, rank it waits for), `waiting` = {rank: Where}, `culprits` the ranks that the
     others waited for, `traceback` = {rank: text}; `less_often`: whether the culprits have ended, and made the call that
-    the others wait in at least once, but less often; `reported_s` after how many seconds of the cell it was reported,
-    `healed_s` how long the healing took."""
+    the others wait in at least once, but less often; `differs`: in what the ranks' calls differ, where `text` names
+    that as the cause, "tensors" (shape or dtype), "groups", "calls" or "numbers", else ""; `reported_s` after how many
+    seconds of the cell it was reported, `healed_s` how long the healing took."""
 
-    kind, less_often = "fault", False
+    kind, less_often, differs = "fault", False, ""
 
     def __init__(self, message, waiting=None, culprits=(), traceback=None):
         super().__init__(message)
         self.waiting, self.culprits, self.traceback = waiting or {}, list(culprits), traceback or {}
         self.text, self.svg, self.edges = message, None, []
         self.reported_s = self.healed_s = 0.0
+
+    @property
+    def graph_text(self):
+        """The wait-for graph in words, for readers who do not see the picture."""
+        return "wait-for graph: " + ", ".join(f"{a} -> {b}" for a, b in self.edges)
 
     # IPython: the report is already on the page; the stack of the notebook's side says nothing
     def _render_traceback_(self):

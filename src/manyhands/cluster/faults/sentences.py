@@ -2,20 +2,26 @@
 
 # One table, so that the course can be translated.
 SENTENCES = {
-    "waits": "waits in {what} at {place}: {source}",
+    "waits": "waits in {what} at {where}",
     "waits elsewhere": "waits in {what}, at an unknown line",
-    "computes": "computes at {place}: {source}",
+    "computes": "computes at {where}",
     "computes elsewhere": "computes at an unknown line",
     "finished": "has finished the cell",
-    "raised": "raised {detail} at {place}: {source}",
+    "raised": "raised {detail} at {where}",
     "raised elsewhere": "raised {detail}",
     "called from": "called from {place}: {source}",
     "lost connection": "an error, because the connection to another rank was lost,",
     "died": "died: {detail}",
-    "died at": "died at {place}: {source} ({detail})",
+    "died at": "died at {where} ({detail})",
     "died early": "died before this cell began: {detail}",
-    "died in": "died in {what} at {place}: {source} ({detail})",
+    "died in": "died in {what} at {where} ({detail})",
     "unknown": "does not answer",
+    "where": "{place}: {source}", "same line": "the same line as {ranks}",
+    # the line that is shown while ranks wait
+    "live waits": "has been in {call} for {seconds} s",
+    "live waits somewhere": "has waited in communication for {seconds} s",
+    "live computes": "computes", "live finished": "has finished", "live raised": "raised an exception",
+    "live died": "died", "live silent": "has not reported for {seconds} s", "live span": "{least} to {most}",
     "to": "to rank {rank}", "from": "from rank {rank}", "anybody": "from any rank",
     "this cell": "line {line} of this cell",
     "other cell": "line {line} of the cell that begins with `{head}`",
@@ -36,6 +42,7 @@ SENTENCES = {
     "afresh": "New ranks could not be started in the same cluster ({error}), so all of its processes are restarted.",
     "edges": "Who waits for whom: {edges}",
     "cause": "Likely cause: {cause}",
+    "healing": "healing the cluster ...",
     "healed": "The cluster is healed: {n} new ranks.",
     "brought back": "The cells marked --setup ran again and brought back: {names}.",
     "ran again": "The cells marked --setup ran again.",
@@ -67,6 +74,8 @@ SENTENCES = {
     "other group": "the ranks call {call} in different groups: {groups}. Does every call have the argument "
                    "group=group? A rank that is in several groups must use them in the same order as the other "
                    "members.",
+    "other call": "the ranks wait in different calls: {calls}. A rank has left out a call or made one too many, or a "
+                  "call lacks the argument group=group.",
     "a group of": "a group of {group}", "group": "in the group of {group}",
     "other tensors": "the tensors differ: {tensors}. Shape and dtype must be the same on {group}.",
     "other number": "the ranks have called {call} in the group of {group} a different number of times: this is "
@@ -150,6 +159,8 @@ SENTENCES = {
                              "same name on all ranks, for example name=\"state\".",
     "wrong tag": "rank {peer} sent with tag {sent}, and rank {rank} asks for tag {asked}.",
     "waits for raised": "{waiters} waited for {culprits}, which could not arrive because of the exception above.",
+    "too long": "{ranks} received more bytes than the call expects, so the ranks' calls or their tensors differ. All "
+                "ranks must call the same collectives in the same order, with tensors of the same shape and dtype.",
     "waits for died": "{waiters} waited for {culprits}, which had died.",
     "different": "in call {number} of the cell {described}. Shape and dtype must be the same on all ranks.",
     "different op": "in call {number} of the cell {described}. The operation must be the same on all ranks.",
@@ -191,6 +202,15 @@ KNOWN_ERRORS = {
     "Default process group has not been initialized": "not initialised",
     "No module named 'horovod'": "no horovod",
 }
+
+# the first word of a sentence about one rank -> the same about several
+PLURAL = {"waits": "wait", "computes": "compute", "has": "have", "does": "do"}
+
+
+def of_ranks(ranks, sentence):
+    """A sentence about one rank, without its subject, as it is said of these ranks."""
+    verb, space, rest = sentence.partition(" ")
+    return sentence if len(ranks) == 1 else PLURAL.get(verb, verb) + space + rest
 
 
 def ranks_text(ranks):

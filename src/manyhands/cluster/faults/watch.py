@@ -102,12 +102,12 @@ class Watch:
     """Waits for the ranks of one cell. `pending` = {rank: Answer};
     `controller_runs()`: no answer comes without it."""
 
-    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, on_wait=None, controller_runs=lambda: True,
+    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, controller_runs=lambda: True,
                  look_at=lambda rank: None):
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
+        self.asked, self.started = sorted(pending), time.monotonic()
         self.patience_s, self.limit_s = patience_s, limit_s
         self.outcome = Outcome()
-        self._on_wait = on_wait or (lambda seconds, unfinished: None)
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
         self._failed_at = None
@@ -117,16 +117,14 @@ class Watch:
     def run(self):
         """Until every rank has finished, or nothing more can be expected.
         Never raises for what the learner's code does."""
-        start = time.monotonic()
         try:
             while not self._collect():
-                elapsed = time.monotonic() - start
-                self._look_from_outside(start)
+                elapsed = time.monotonic() - self.started
+                self._look_from_outside()
                 reason = self._verdict(elapsed)
                 if reason:
                     self.outcome.reason = reason
                     break
-                self._on_wait(elapsed, self.unfinished)
                 self._sleep()
         except KeyboardInterrupt:
             self.outcome.reason = "interrupted"
@@ -172,12 +170,12 @@ class Watch:
             self.outcome.errors[rank] = reply["error"]
             self._failed_at = self._failed_at or time.monotonic()
 
-    def _look_from_outside(self, started):
+    def _look_from_outside(self):
         if time.monotonic() - self._seen_at < OUTSIDE_S:
             return
         self._seen_at = time.monotonic()
         for rank in self.pending:
-            stands = self._look_at(rank) if self.reports.is_silent(rank, self.cell, started) else None
+            stands = self._look_at(rank) if self.reports.is_silent(rank, self.cell, self.started) else None
             if stands:
                 self.reports.seen(rank, self.cell, stands)
 

@@ -49,7 +49,7 @@ def tell(port):
 
 def prepare(root, course):
     """Make the person's home a place to learn in: links to the course, own copies in work/, the start page."""
-    from manyhands.learner import for_instructors, jupyter_server, start_page
+    from manyhands.learner import for_attendees, for_instructors, jupyter_server
     from manyhands.learner.prepare import prepare as make_ready
     from manyhands.learner.trust import sign_course
 
@@ -58,7 +58,7 @@ def prepare(root, course):
         if not link.is_symlink() and not link.exists():
             link.symlink_to(course / target)
     for_instructors.link(root)
-    make_ready(root, fetched=start_page.released())
+    make_ready(root, fetched=for_attendees.released())
     sign_course(root, jupyter_server.state_folder(root) / "data")
     jupyter_server.put_settings(root)
 

@@ -2,8 +2,9 @@
 from contextlib import suppress
 
 with suppress(ImportError):  # a kernel of a different Python, which does not have the course
-    from manyhands.learner import fresh_kernel
+    from manyhands.learner import cells_run, fresh_kernel
 
     fresh_kernel.register()
-    del fresh_kernel
+    cells_run.register()
+    del cells_run, fresh_kernel
 del suppress

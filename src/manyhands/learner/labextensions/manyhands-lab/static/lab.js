@@ -3,13 +3,14 @@
 // And lets the page's table of units fit beside the file browser on a small screen.
 // And has a document that was changed while it was being saved stay marked as unsaved, and its saves follow each other:
 // JupyterLab takes it for saved (jupyterlab#17365), and of two saves at once it says that the file has changed on disk.
+// And lists the folder work/ in the order of the course, where JupyterLab would put all folders, the labs, before Start_Here.md.
 // And has the button of `manyhands.learner.fresh_kernel` run the cells above its cell, and then the cell.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
 (() => {
   const EVERY_MS = 1000;
-  const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon :is(th, td) { padding-inline: 0.2em; } }";
+  const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon { :is(th, td) { padding-inline: 0.2em; } td:nth-child(2) { min-width: 8em; overflow-wrap: anywhere; } } }";
   const RUN_ABOVE = "manyhands-run-above", SEEN = `button.${RUN_ABOVE} { display: inline-block !important; }`;
   const careful = new WeakSet();  // the documents whose saves are seen to here
   let busy = false;
@@ -76,6 +77,23 @@
     if (ran && stayed) await app.commands.execute("notebook:run-cell");
   }
 
+  function inOrder(items) {  // Start_Here.md, then each unit's tutorial and lab, then everything else as before
+    const place = ({name, type}) => name === "Start_Here.md" ? [-1, 0] : /^\d\d_/.test(name) ? [Number(name.slice(0, 2)), type === "directory" ? 1 : 0] : [100, 0];
+    return items.map(item => [place(item), item]).sort(([a], [b]) => a[0] - b[0] || a[1] - b[1]).map(([, item]) => item);
+  }
+
+  function listInOrder(app) {
+    const listing = [...app.shell.widgets("left")].find(widget => widget.id === "filebrowser")?.listing;
+    if (!listing?.sort || !Array.isArray(listing._sortedItems)) return;  // a different JupyterLab, which keeps its own order
+    const sort = listing.sort.bind(listing);
+    listing.sort = state => {  // it draws the list afterwards
+      sort(state);
+      const byName = state.key === "name" && state.direction === "ascending";
+      if (byName && listing.model.path.split(":").pop() === "work") listing._sortedItems = inOrder(listing._sortedItems);
+    };
+    listing.sort(listing.sortState);
+  }
+
   function often(app) {
     words();
     seeToSaves(app);
@@ -85,6 +103,7 @@
   function activate(app) {
     document.head.append(Object.assign(document.createElement("style"), {textContent: NARROW + SEEN}));
     document.addEventListener("click", event => runAbove(app, event));
+    app.restored.then(() => listInOrder(app));
     setInterval(often, EVERY_MS, app);
   }
 

@@ -1,0 +1,104 @@
+"""The part of Start_Here that an attendee of a class's hub has: the account, the labs that the class releases, when
+they are due, what was handed in, and where feedback is waiting.
+
+The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the account; MANYHANDS_EXCHANGE, the folder
+through which labs, hand-ins and feedback go.
+"""
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+from manyhands.learner import handed_in
+from manyhands.learner.markdown import link, plain
+from manyhands.learner.released import due_file, due_in, labs_in
+
+EXCHANGE = """
+**Labs that your instructor releases** are in the menu under *Nbgrader*, *Assignment List*. There you fetch a lab (it is copied to `work/`) and hand it in (*Submit*).
+Before you hand it in, save the notebook with Ctrl+S. You may hand in a lab again, and only the last one counts. This page says when your feedback is ready.
+"""  # noqa: E501
+DUE = """
+**Due:** {labs}.
+"""
+READY = """
+**Handed in, feedback ready:** {labs}
+"""
+HANDED_IN = """
+**Handed in, no feedback yet:** {labs}
+"""
+
+
+def exchange():
+    """Where labs are fetched from, on a server of a class's hub; else None."""
+    return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
+
+
+def released():
+    """The labs that can be fetched."""
+    return labs_in(exchange()) if exchange() else []
+
+
+def to_fetch(root):
+    """Those of them that the learner has not yet."""
+    return [name for name in released() if not (Path(root) / "work" / name).exists()]
+
+
+def watched(root):
+    """The files and folders that change when the class or the learner changes what this part shows."""
+    return [due_file(exchange()), *handed_in.watched(root, exchange())] if exchange() else []
+
+
+def fetch_feedback(root):
+    """Bring the feedback that the class has released into the learner's folder."""
+    if exchange():
+        handed_in.fetch(root, exchange())
+
+
+def section(root, course):
+    """The section, as Markdown; nothing where there is no class."""
+    told = os.environ.get("MANYHANDS_NOTICE")
+    account = f"\n**Your account:** {told}\n" if told else ""
+    return account + (EXCHANGE + _due(root, course) + _handed_in(root, course) if exchange() else "")
+
+
+def lab_state(root, name):
+    """What the table says of a lab that was handed in: a link if feedback is ready; "" if it was not handed in."""
+    tries = handed_in.handed_in(root).get(name) if exchange() else None
+    page = _feedback(root, tries) if tries else None
+    return link("feedback", page) if page else "handed in" if tries else ""
+
+
+def _titles(course):
+    return {unit.name: f"{unit.number} {unit.title}" for unit in course}
+
+
+def _due(root, course):
+    """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
+    titles, tries = _titles(course), handed_in.handed_in(root)
+    labs = [f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in tries else ''}"
+            for name, when in due_in(exchange())]
+    return DUE.format(labs=" · ".join(labs)) if labs else ""
+
+
+def _handed_in(root, course):
+    """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that were handed in."""
+    titles, ready, waiting = _titles(course), [], []
+    for name, tries in sorted(handed_in.handed_in(root).items()):
+        title, page = titles.get(name, plain(name)), _feedback(root, tries)
+        if page:
+            newest = tries[-1].page(_work(root)).is_file()
+            again = "" if newest else f" (on an earlier version; handed in again {plain(tries[-1].shown)})"
+            ready.append(link(title, page) + again)
+        else:
+            waiting.append(f"{title}, {plain(tries[-1].shown)}")
+    return "".join(form.format(labs=" · ".join(labs)) for form, labs in ((READY, ready), (HANDED_IN, waiting)) if labs)
+
+
+def _work(root):
+    return Path(root) / "work"
+
+
+def _feedback(root, tries):
+    """The newest page of feedback on a lab, as a link from `work/`, or None."""
+    pages = [page for one in reversed(tries) if (page := one.page(_work(root))).is_file()]
+    return quote(pages[0].relative_to(_work(root)).as_posix()) if pages else None

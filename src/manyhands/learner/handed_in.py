@@ -1,0 +1,100 @@
+"""What the learner has handed in on a class's hub, and the feedback on it, so that Start_Here can show both.
+
+    DATA/nbgrader_cache/manyhands/hand01+06_ddp+TIME/submission_secret.txt   what Submit keeps at home of each hand-in
+    EXCHANGE/manyhands/feedback/HASH.html                                    a page; the hash comes from that secret
+    work/06_ddp/feedback/TIME/06_ddp.html                                    where nbgrader's Fetch Feedback puts it
+
+`fetch` does what that button does, so that the page is there as soon as the class has it. Nothing is read but the
+person's own folder and the pages whose names only they can know.
+"""
+
+import filecmp
+import hashlib
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from manyhands.learner.jupyter_server import state_folder
+from manyhands.learner.released import COURSE
+from manyhands.machine import local_time
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """One lab that was handed in once."""
+
+    folder: Path  # its copy in nbgrader's cache
+    lab: str
+    time: str  # as nbgrader writes it, which is also the name of a folder
+
+    @property
+    def shown(self):
+        """The time as people read it: `2026-12-01 18:00 JST`."""
+        try:
+            return local_time(datetime.strptime(self.time, "%Y-%m-%d %H:%M:%S.%f UTC"))
+        except ValueError:
+            return self.time
+
+    def page(self, work):
+        """Where its feedback is once it has been fetched."""
+        return Path(work) / self.lab / "feedback" / self.time / f"{self.lab}.html"
+
+    def released_page(self, exchange):
+        """Where the class puts its feedback, or None if nbgrader has kept no secret for it."""
+        try:
+            secret = (self.folder / "submission_secret.txt").read_bytes()
+        except OSError:
+            return None
+        name = hashlib.md5(secret + self.lab.encode(), usedforsecurity=False).hexdigest()  # as nbgrader's notebook_hash
+        return Path(exchange) / COURSE / "feedback" / f"{name}.html"
+
+
+def watched(root, exchange):
+    """The folders that change when the learner hands something in, and when the class releases feedback."""
+    return [_cache(root), Path(exchange) / COURSE / "feedback"]
+
+
+def _cache(root):
+    return state_folder(root) / "data" / "nbgrader_cache" / COURSE
+
+
+def handed_in(root):
+    """{lab: [HandIn, ...]}, the newest hand-in of a lab last."""
+    found = {}
+    with suppress(OSError):
+        for folder in sorted(_cache(root).iterdir(), key=lambda path: path.name):
+            parts = folder.name.split("+")
+            if len(parts) == 3 and all(parts) and parts[1][0] != "." and folder.is_dir():
+                found.setdefault(parts[1], []).append(HandIn(folder, parts[1], parts[2]))
+    return {lab: sorted(tries, key=lambda one: one.time) for lab, tries in found.items()}
+
+
+def fetch(root, exchange):
+    """Fetch every page of feedback that the class has released and that is not here yet, or not in this version.
+
+    A lab whose folder the learner has removed or renamed is left out.
+    """
+    work = Path(root) / "work"
+    for one in (one for tries in handed_in(root).values() for one in tries):
+        there, here = one.released_page(exchange), one.page(work)
+        with suppress(OSError):
+            if there and there.is_file() and (work / one.lab).is_dir():
+                if not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
+                    _copy(there, here)
+
+
+def _copy(there, here):
+    """Write the page in one step, so that a page that is being read is never half of one."""
+    here.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=here.parent, prefix=".new-")
+    os.close(handle)
+    try:
+        shutil.copyfile(there, temporary)
+        os.replace(temporary, here)
+    except BaseException:
+        os.unlink(temporary)
+        raise

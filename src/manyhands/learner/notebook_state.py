@@ -1,0 +1,105 @@
+"""How far the learner is in a notebook, from the cells that have run (`manyhands.learner.cells_run`)."""
+
+import functools
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+LONGEST = 70  # characters of a heading or a line of code
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell that is not empty."""
+
+    id: str
+    heading: str  # above it
+    line: str  # its first one that is neither a magic nor a comment
+    asked: int  # questions that it asks the learner to predict
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the learner has run a cell last."""
+
+    unit: str  # its name
+    name: str  # the notebook's path inside `work`
+    cell: Cell | None  # None if the notebook no longer has it
+    number: int  # of the cell, from 1, among `total`
+    total: int
+
+
+def cells_in(path):
+    """The code cells of a notebook, in order; none if it cannot be read."""
+    try:
+        stat = path.stat()
+        return _cells_in(path, stat.st_mtime_ns, stat.st_size)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ()
+
+
+@functools.lru_cache(maxsize=100)
+def _cells_in(path, *version):
+    """Keeps what a version of the file holds, because the page is often written anew and few notebooks change."""
+    heading, found = "", []
+    for cell in json.loads(path.read_bytes())["cells"]:
+        lines = "".join(cell["source"]).splitlines()
+        if cell["cell_type"] == "markdown":
+            heading = _last_heading(lines) or heading
+        elif cell["cell_type"] == "code" and any(line.strip() for line in lines):
+            asked = sum(line.startswith("predict(") for line in lines)
+            found.append(Cell(cell.get("id", ""), _short(heading), _short(_telling(lines)), asked))
+    return tuple(found)
+
+
+def _last_heading(lines):
+    """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is none."""
+    found, in_code = "", False
+    for line in lines:
+        in_code ^= line.startswith("```")
+        found = line.lstrip("#").strip() if line.startswith("#") and not in_code else found
+    return found
+
+
+def _telling(lines):
+    """The line by which a reader recognizes the cell."""
+    lines = [line.strip() for line in lines if line.strip()]
+    return next((line for line in lines if line[0] not in "%#"), lines[0])
+
+
+def _short(text):
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+
+
+def tutorial_run(unit, entry):
+    """(how many of its cells have run, how many there are) of the learner's copy of the tutorial. If there is also a
+    newer copy next to it (`manyhands lab --new`), it is the copy of which more has run."""
+    counted = [_counted(unit, name, ran) for name, ran in entry.get("ran", {}).items()
+               if name.startswith(f"{unit.name}_tutorial.")]
+    return max(counted, key=lambda pair: pair[0] / max(1, pair[1]), default=(0, 0))
+
+
+def _counted(unit, name, ran):
+    cells = cells_in(unit.root / "work" / name)
+    return sum(cell.id in ran for cell in cells), len(cells)
+
+
+def questions_in(unit):
+    """How many questions the tutorial asks the learner to predict; 0 if it cannot be read."""
+    return sum(cell.asked for cell in cells_in(unit.root / (unit.tutorial or "")))
+
+
+def left_off(root, done):
+    """The `Place` of the cell that was run last, or None. A notebook that no longer exists counts as not run."""
+    last = [(datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"]) for unit, entry in done.items()
+            if "last" in entry]
+    for _, unit, where in sorted(last, key=lambda one: one[0], reverse=True):
+        path = Path(root) / "work" / where["notebook"]
+        if path.is_file():
+            cells = cells_in(path)
+            found = zip(count(1), cells)
+            number, cell = next(((n, cell) for n, cell in found if cell.id == where["cell"]), (0, None))
+            return Place(unit, where["notebook"], cell, number, len(cells))
+    return None
