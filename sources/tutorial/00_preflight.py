@@ -67,7 +67,8 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 # **Predict, then run.** In three short cells, first this kernel sets `x`, then each rank sets `x`, and finally this kernel prints `x`. What does the kernel
 # print? The next cell asks you this question, so choose an answer, click *Lock*, run the cells that follow, and read how your prediction was settled. You can
 # also continue without an answer. `Start_Here` shows how often you were right, and how surprised you were. The code of these cells is hidden, because it
-# contains the answer. To see it, click on its first line, or select the cell and choose *View*, *Expand Selected Code*.
+# contains the answer. To see it, click on its first line. Without a mouse, run the cell above with Shift+Enter, which selects the hidden cell,
+# and choose *View*, *Expand Selected Code*. (The arrow keys skip hidden cells.)
 
 # %%
 # Run this cell to make your prediction.

@@ -97,7 +97,7 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     settled.locator(".jp-Placeholder-content").click()  # the source can be opened with the mouse, and from the menu without it
     assert 'lambda: "neither"' in unit.text(settled)
     cells.nth(5).locator(".jp-InputPrompt").click()
-    page.keyboard.press("ArrowDown")
+    go_on()  # the arrow keys skip hidden cells
     page.locator(".lm-MenuBar-itemLabel", has_text="View").click()
     page.locator(".lm-Menu-itemLabel", has_text="Expand Selected Code").click()
     assert "lambda: sent" in unit.text(cells.nth(6))
