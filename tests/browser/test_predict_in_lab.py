@@ -98,7 +98,10 @@ def test_a_learner_picks_locks_runs_and_cannot_change_it(course, page, screensho
     assert 'lambda: "neither"' in unit.text(settled)
     cells.nth(5).locator(".jp-InputPrompt").click()
     go_on()  # the arrow keys skip hidden cells
+    cells.nth(6).and_(page.locator(".jp-mod-active")).wait_for(timeout=60_000)
+    page.wait_for_timeout(500)  # the menu's items follow the selection
     page.locator(".lm-MenuBar-itemLabel", has_text="View").click()
+    page.wait_for_timeout(500)
     page.locator(".lm-Menu-itemLabel", has_text="Expand Selected Code").click()
     assert "lambda: sent" in unit.text(cells.nth(6))
 
