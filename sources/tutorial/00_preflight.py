@@ -66,9 +66,12 @@ print(*[f"{name}={os.environ[name]}" for name in names])
 #
 # **Predict, then run.** In three short cells, first this kernel sets `x`, then each rank sets `x`, and finally this kernel prints `x`. What does the kernel
 # print? The next cell asks you this question, so choose an answer, click *Lock*, run the cells that follow, and read how your prediction was settled. You can
-# also continue without an answer. `Start_Here` shows how often you were right, and how surprised you were.
+# also continue without an answer. `Start_Here` shows how often you were right, and how surprised you were. The code of these cells is hidden, because it
+# contains the answer. To see it, click on its first line. Without a mouse, run the cell above with Shift+Enter, which selects the hidden cell,
+# and choose *View*, *Expand Selected Code*. (The arrow keys skip hidden cells.)
 
 # %%
+# Run this cell to make your prediction.
 predict("00-whose-x",
         "x is 100 in this kernel and rank ** 2 on each rank. "
         "What does this kernel print for x?",
@@ -86,6 +89,7 @@ print(x)
 print(x)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("00-whose-x", lambda: str(x))
 
 # %% [markdown]
@@ -135,6 +139,7 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 # **Predict, then run.** Each rank passes `[1, rank, 10 * rank]` to an all-reduce. What does rank 2 print afterwards?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-all-reduce",
         "What does rank 2 print after an all-reduce of [1, rank, 10 * rank] on 4 ranks?",
         ["[1, 2, 20]", "[1, 6, 60]", "[4, 6, 60]", "[4, 8, 80]"])
@@ -146,6 +151,7 @@ dist.all_reduce(t)
 print(t.tolist())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 
 # %% [markdown]
@@ -165,6 +171,7 @@ settle("00-all-reduce", lambda: str(cluster.pull("t.tolist()")[2]))
 # **Predict, then run.** Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do, and for how long?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-barrier", "Rank 2 does not call the barrier. What do ranks 0, 1 and 3 do?",
         ["they go on", "they raise an error at once", "they wait, and get no error"])
 
@@ -175,6 +182,7 @@ if rank != 2:
     dist.barrier()
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import sys
 
 settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
@@ -214,6 +222,7 @@ settle("00-barrier", lambda: {"hang": "they wait, and get no error"}.get(
 # **Predict, then run.** Each rank wants to give its number to the next rank, but it receives before it sends. What does the wait-for graph look like?
 
 # %%
+# Run this cell to make your prediction.
 predict("00-graph",
         "All ranks receive from the one before, then send. What is the wait-for graph?",
         ["a line that ends at one rank", "a circle through all", "two pairs", "no arrows"])
@@ -226,6 +235,7 @@ dist.recv(received, src=previous)
 dist.send(torch.tensor([float(rank)]), dst=following)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def shape():
     """Follow the arrows from rank 0 to a rank that has none or was visited before."""
     to, way = dict(sys.last_value.edges), [0]
@@ -258,6 +268,7 @@ settle("00-graph", shape)
 # still exist on the ranks? Answer without looking back at the reports.
 
 # %%
+# Run this cell to make your prediction.
 predict("00-healed", "After the healing, which of these variables exist on the ranks?",
         ["rank, world_size, keepsake", "rank, world_size", "keepsake", "none of them"])
 
@@ -267,6 +278,7 @@ print([name for name in ("rank", "world_size", "keepsake") if name in globals()]
       dist.is_initialized())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 LEFT = "[name for name in ('rank', 'world_size', 'keepsake') if name in globals()]"
 settle("00-healed", lambda: ", ".join(cluster.pull(LEFT)[0]) or "none of them")
 

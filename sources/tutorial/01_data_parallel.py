@@ -163,6 +163,7 @@ print(f"rows {mine.start} to {mine.stop - 1}; objective {curve[0]:.4f} to {curve
 # **Predict.** Are the weights of the four ranks identical to each other, down to the last bit? Are they identical to a single process's weights?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-digits", "To the last bit, the weights of the four ranks are equal ...",
         ["to each other and to one process's", "to each other only", "to none at all"])
 
@@ -194,6 +195,7 @@ print(f"equal to rank 0: {spread(model) == 0}; equal to one process, to 1e-12: "
       f"{track.distance(model.parameters(), reference) < 1e-12}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def equal():
     if any(cluster.pull("spread(model)")):
         return "to none at all"
@@ -226,6 +228,7 @@ settle("01-digits", equal)
 # step that uses the right gradient. For which optimiser do their lengths differ by more than a tenth?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-optimizer",
         "The gradients of four means are summed. Which first step has a wrong length?",
         ["SGD's only", "Adam's only", "SGD's and Adam's", "neither's"])
@@ -254,6 +257,7 @@ if rank == 0:
           ", of ".join(f"{name} {longer:.1f} times" for name, longer in times.items()))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def shown_by():
     differ = {name for name, longer in cluster.pull("times")[0].items()
               if abs(longer - 1) > 0.1}
@@ -281,6 +285,7 @@ settle("01-optimizer", shown_by)
 # are averaged. Which of the two still ends with the same weights as a single process?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-uneven",
         "With uneven shards, which version ends with the weights of a single process?",
         ["the sum, by all 250 rows", "the mean of the ranks' means", "both", "neither"])
@@ -302,6 +307,7 @@ print(f"a row counts {200 / 10 if rank > 1 else 200 / sizes[rank]:.1f} times as 
 print(track.table("01", cluster.pull("far")[0]))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def ends():
     far = cluster.pull("far")[0]
     summed = far["by hand: sum of uneven shards"] < 1e-12
@@ -354,6 +360,7 @@ coinciding(("one process", serial), shown, tolerance=1e-12,
 # **Predict.** There are four equal shards of 62 rows, but half of rank 0's labels are padding. Is the mean of means right?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-padding",
         "With four equal shards, one of them padded, is the mean of means right?",
         ["yes", "no"])
@@ -373,6 +380,7 @@ if rank == 0:
           f"{loss / count:.4f}, mean of means {mean:.4f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 RIGHT = "abs(mean - cross_entropy(scores, labels)).item() < 1e-4"
 settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 
@@ -391,6 +399,7 @@ settle("01-padding", lambda: cluster.pull(RIGHT)[0])
 # How many times does the penalty count after the gradients have been added up?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-decay",
         "If the penalty is in the loss of each of four ranks, how often does it count?",
         unit="times", within=0.01)
@@ -411,6 +420,7 @@ if rank == 0:
           f"{quarter:.1f} times")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("01-decay", lambda: cluster.pull("whole")[0])
 
 # %% [markdown]
@@ -441,6 +451,7 @@ if rank == 0:
 # grow by a factor of 4. By what factor does it grow?
 
 # %%
+# Run this cell to make your prediction.
 predict("01-tied",
         "By what factor does a tied gradient grow if it is all-reduced twice on 4 ranks?",
         unit="times", within=0.01)
@@ -454,6 +465,7 @@ if rank == 0:
     print(f"{(model[0].weight.grad / once).mean().item():.0f} times its own")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 TIMES = "(model[0].weight.grad / once).mean().item()"
 settle("01-tied", lambda: cluster.pull(TIMES)[0])
 

@@ -228,6 +228,7 @@ def mirrored_gradient(n, scale, reduction="SUM"):
 # Which of them give one device's gradient, whatever the number of replicas?
 
 # %%
+# Run this cell to make your prediction.
 predict("02-scale",
         "Which scaling gives one device's gradient of 64 rows on 1, 2 and 4 replicas?",
         ["own mean, summed", "own mean, averaged", "own sum / 64, summed",
@@ -254,6 +255,7 @@ for n in sizes:
     print(f"{n:8d}" + "".join(f"{times_one_device(way[n]):22.4f}" for way in ways.values()))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def fitting():
     fit = [name for name, way in ways.items()
            if all(abs(times_one_device(way[n]) - 1) < 0.01 for n in sizes)]
@@ -434,6 +436,7 @@ for n in (1, 2, 4):
 # **Predict, then run.** Now there are 150 examples, which make two full batches and a last batch of 22. Do the runs on 1, 2 and 4 replicas still agree?
 
 # %%
+# Run this cell to make your prediction.
 predict("02-remainder",
         "With a last batch of 22, which runs on 1, 2 and 4 replicas have the same losses?",
         ["all three", "1 and 2 replicas", "2 and 4 replicas", "no two"])
@@ -446,6 +449,7 @@ for n in (1, 2, 4):
           " ".join(f"{loss:.3f}" for loss in after[n]))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def agree():
     same = [np.allclose(after[2], after[other], atol=5e-4) for other in (1, 4)]
     return {(True, True): "all three", (True, False): "1 and 2 replicas",
@@ -627,6 +631,7 @@ print(f"the whole batch, by NumPy: mean {values.mean(0)}, variance {values.var(0
 # the same value on all replicas. **Predict, then run.** We start a separate process for each version of Keras. In which of them are the replicas' masks equal?
 
 # %%
+# Run this cell to make your prediction.
 predict("02-dropout", "In which Keras do all replicas draw the same dropout mask?",
         ["in both", "in tf_keras", "in Keras 3", "in neither"])
 
@@ -658,6 +663,7 @@ for name, legacy in (("tf_keras", "1"), ("Keras 3", "0")):
     print(f"{name:<8}", said[name], end="")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 EQUAL = {(True, True): "in both", (True, False): "in tf_keras",
          (False, True): "in Keras 3", (False, False): "in neither"}
 settle("02-dropout", lambda: EQUAL["True" in said["tf_keras"], "True" in said["Keras 3"]])

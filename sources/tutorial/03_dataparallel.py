@@ -52,6 +52,7 @@ for rows in (12, 10, 250):
 # **Predict.** How many devices get rows if you scatter 5 rows over 4 devices, or 9 rows over 8 devices?
 
 # %%
+# Run this cell to make your prediction.
 predict("03-devices", "If 9 rows are scattered over 8 devices, how many get rows?",
         unit="devices")
 
@@ -61,6 +62,7 @@ for rows, number in ((5, 4), (9, 8), (2, 4)):
           [len(piece) for piece in torch.arange(rows).chunk(number)])
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("03-devices", lambda: len(torch.arange(9).chunk(8)))
 
 # %% [markdown]
@@ -97,6 +99,7 @@ print("pieces:", {name: len(scatter(tensor, devices)) for name, tensor in inputs
 # Each device needs a copy of the module, and `copy.deepcopy` makes one. **Predict.** The copy runs forward and backward. Where is the gradient afterwards?
 
 # %%
+# Run this cell to make your prediction.
 predict("03-copy", "A deep copy runs forward and backward. Where is the gradient?",
         ["in the original", "in the copy", "in both", "in neither"])
 
@@ -107,6 +110,7 @@ twin(torch.ones(1, 1)).sum().backward()
 print("gradient in the copy:", twin.weight.grad, " in the original:", w.weight.grad)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 WHERE = {(True, True): "in both", (True, False): "in the original",
          (False, True): "in the copy", (False, False): "in neither"}
 settle("03-copy", lambda: WHERE[w.weight.grad is not None, twin.weight.grad is not None])
@@ -254,6 +258,7 @@ print(track.table("03",
 # **Predict.** Each of four replicas gets two of the eight rows. Is the running mean afterwards 3.5, 0.5, or a value in between?
 
 # %%
+# Run this cell to make your prediction.
 predict("03-running-mean",
         "What is the running mean if each of four replicas gets two of the rows 0 to 7?")
 
@@ -269,6 +274,7 @@ print("four replicas: mean", norm.running_mean.item(), " batches",
       norm.num_batches_tracked.item())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("03-running-mean", lambda: norm.running_mean.item())
 
 # %% [markdown]
@@ -344,6 +350,7 @@ def timed_step(module, x, devices):
 # **Predict.** For which of the two networks does *parallel apply* become shorter with two replicas?
 
 # %%
+# Run this cell to make your prediction.
 predict("03-gil",
         "For which network is parallel apply shorter with two replicas than with one?",
         ["many small ops", "few large ops", "both", "neither"])
@@ -364,6 +371,7 @@ print(phases_table(panels))
 phases(panels)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def shorter():
     found = [panel for panel, steps in panels.items()
              if steps[2]["parallel apply"] < steps[1]["parallel apply"]]
@@ -416,6 +424,7 @@ print(f"weights {weights:.1f} MB; outputs of all rows {mb(outputs):.1f} MB; kept
 # **Predict.** How much memory does device 0 need if the loss is computed there?
 
 # %%
+# Run this cell to make your prediction.
 predict("03-device-0",
         "How many MB does device 0 hold (weights 2.6, outputs 20, Adam and the loss)?",
         unit="MB", within=0.1)
@@ -430,6 +439,7 @@ print(f"{replica + training + gathered:.1f} MB with the loss on device 0, "
       f"{replica + training:.1f} MB with the loss in the replicas")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("03-device-0", lambda: replica + training + gathered)
 
 # %% [markdown]

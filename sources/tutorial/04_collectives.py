@@ -99,6 +99,7 @@ def tree_broadcast(x, group):
 # bytes.
 
 # %%
+# Run this cell to make your prediction.
 predict("04-tree", "How many rounds does a tree broadcast take on 5 ranks?", unit="rounds")
 
 # %%
@@ -110,6 +111,7 @@ for name, call in (("star broadcast", star_broadcast), ("tree broadcast", tree_b
 tree = found["events"]
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("04-tree", lambda: cluster.pull("found['rounds']")[0])  # the tree ran last
 
 # %% [markdown]
@@ -189,6 +191,7 @@ for name, call in (("star all-reduce", star_all_reduce),
 # **Predict.** All five ranks run the lines below, so each of them first sends and then receives. What happens?
 
 # %%
+# Run this cell to make your prediction.
 predict("04-send-first", "What happens if all five ranks first send and then receive?",
         ["all get a tensor", "they wait in a circle", "all wait for one rank", "an error"])
 
@@ -199,6 +202,7 @@ dist.send(x, group=groups[5], group_dst=(rank + 1) % size)
 dist.recv(x, group=groups[5], group_src=(rank - 1) % size)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import sys
 
 def what_happened():
@@ -349,6 +353,7 @@ def halving_all_reduce(x, group):
 # with five ranks?
 
 # %%
+# Run this cell to make your prediction.
 predict("04-halving-4", "How many rounds does halving and doubling take on 4 ranks?",
         unit="rounds")
 predict("04-halving-5", "How many rounds does halving and doubling take on 5 ranks?",
@@ -363,6 +368,7 @@ for p in (4, 5):
     told(f"halving, p = {p}", found)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("04-halving-4", lambda: cluster.pull("halving[4]['rounds']")[0])
 settle("04-halving-5", lambda: cluster.pull("halving[5]['rounds']")[0])
 
@@ -419,6 +425,7 @@ for way, call in ways.items():
 # difference. What is the smallest number of ranks on which the busiest rank sends a different number of bytes than in a ring?
 
 # %%
+# Run this cell to make your prediction.
 predict("04-test",
         "At least how many ranks must a test of bytes use to tell ring and gather apart?",
         ["2 ranks", "3 ranks", "4 ranks", "5 ranks"])
@@ -438,6 +445,7 @@ print(busiest_table(measured, formulas, more=(16, 1000)))
 busiest(measured, formulas)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def enough():
     """Return the smallest number of ranks on which the measured bytes differ."""
     least = min(p for p in measured["ring"]

@@ -75,6 +75,7 @@ def ping_pong(n_bytes, repeats=15, warm_up=3):
 # **Predict.** How many times as long as a message of 4 bytes does a message of 1024 bytes take?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-latency", "How many times as long as 4 bytes do 1024 bytes take?",
         ["less than 3 times", "3 to 30 times", "more than 30 times"])
 
@@ -87,6 +88,7 @@ for size, one in zip(sizes, times_s):
                                   for value in (np.median(one), np.mean(one), max(one))))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def longer():
     times = np.median(times_s[sizes.index(1024)]) / np.median(times_s[0])
     if times < 3:
@@ -125,6 +127,7 @@ def show(name, link):
 # smallest errors in seconds. The third goes through the medians, with the smallest relative errors. Which of these lines find 30 µs and 2 GB/s?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-fit", "Which line finds both 30 us and 2 GB/s to within 5 %?",
         ["means, relative errors", "medians, errors in seconds", "medians, relative errors",
          "more than one of them"])
@@ -142,6 +145,7 @@ for name, t, weights in (("means, relative errors", means, 1 / means),
     show(name, lines[name])
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def fitting():
     near = [name for name, (alpha, bandwidth) in lines.items()
             if abs(alpha / 30e-6 - 1) < 0.05 and abs(bandwidth / 2e9 - 1) < 0.05]
@@ -210,6 +214,7 @@ print("yours:", told(sizes, times_s))
 # **Predict.** Which all-reduce is the fastest for a loss value of 4 bytes, and which one for 100 MB of gradients, on 4 ranks and on 1024?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-small", "Which all-reduce is the fastest for 4 bytes on 1024 ranks?",
         ["ring", "tree or halving (nearly equal)", "server"])
 predict("05-large", "Which all-reduce is the fastest for 100 MB on 1024 ranks?",
@@ -227,6 +232,7 @@ for p in (4, 64, 1024):
                                             for model in models.values()))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def fastest(n_bytes):
     return min(models, key=lambda way: models[way](1024, n_bytes, *link))
 
@@ -385,6 +391,7 @@ else:
 # **Predict.** We time the ring and the tree of unit 04 on these links. At which size will the *measured* times cross?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-crossing",
         "Where will the measured ring and tree cross on four nodes with emulated links?",
         ["near the predicted size", "at a clearly smaller size",
@@ -406,6 +413,7 @@ print(crossover_table(predicted(far_link), far.all_reduce_s))
 crossover(predicted(far_link), far.all_reduce_s, at=at)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def crossed():
     """Compare the size at which the measured times cross with the predicted size."""
     ring, tree = far.all_reduce_s["ring"], far.all_reduce_s["tree"]
@@ -441,11 +449,13 @@ print(crossover_table(predicted(far_link), recorded.EMULATED.all_reduce_s))
 # **Predict.** What adds a second latency to each round?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-second-latency", "What takes a second latency in each round?",
         ["adding up the chunk", "the receiver's word that there is room",
          "the first contact of two ranks"])
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def second_latency():
     """Compare the ring with `ready ahead`, which posts all receives ahead."""
     ways = recorded.EMULATED.all_reduce_s
@@ -476,6 +486,7 @@ settle("05-second-latency", second_latency)
 # **Predict.** The links have a bandwidth of 1.25 MB/s. Which busbw do the recorded all-reduces reach at 4 kB and at 64 kB?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-busbw", "Which busbw does the recorded `ready ahead` reach at 64 kB?",
         unit="MB/s", within=0.25)
 
@@ -487,6 +498,7 @@ for n in (4096, 65536):
         print(f"{n:>8}  {way:<12}{algbw:>8.3f}{algbw * 2 * 3 / 4:>8.3f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("05-busbw", lambda: algbw * 2 * 3 / 4)  # algbw of the last printed line
 
 # %% [markdown]
@@ -552,6 +564,7 @@ def on_nodes_s(call, n_bytes, calls=3):
 # times in two levels? By what factor are two levels faster?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-node-link",
         "How many times does a large tensor go over a node's link in two levels?",
         unit="times", within=0.1)
@@ -593,6 +606,7 @@ print("BLOCKED, recorded again" if blocked else "measured here")
 show_nodes(nodes, simulate.fit(far.n_bytes, far.times_s))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("05-node-link", lambda: nodes["two levels"][262144][1])
 settle("05-two-levels", lambda: nodes["flat"][262144][0] / nodes["two levels"][262144][0])
 
@@ -650,6 +664,7 @@ for count in (64, 8, 1):
 # **Predict.** How many buckets are best: one for each gradient, a single one for all, or a number in between? What changes in a library with halving?
 
 # %%
+# Run this cell to make your prediction.
 predict("05-buckets", "How many buckets are best on 64 ranks with ring and tree?",
         ["one", "2 to 10", "11 to 50", "more"])
 
@@ -672,6 +687,7 @@ for mib in (0, 0.25, 1, 4, 10, 25, 50, 100):
           f"{three * 1e3:>13.0f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def best():
     mib = min((0, 0.25, 1, 4, 10, 25, 50, 100), key=lambda mib: summed_after_s(
         mib * 2**20, simulate.ring_s, simulate.tree_s))

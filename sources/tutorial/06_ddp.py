@@ -107,6 +107,7 @@ def state(model):
 # each other, move further apart, or neither?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-apart",
         "Do models with different seeds come closer in 20 steps with averaged gradients?",
         ["closer to each other", "further apart", "neither"])
@@ -119,6 +120,7 @@ train(model, mine, average_gradients)
 print("after: ", state(model))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def came():
     before = max(cluster.pull("distance_from_rank_0(network(seed=rank))"))
     after = max(cluster.pull("distance_from_rank_0(model)"))
@@ -270,6 +272,7 @@ steps = median_steps({
 # **Predict.** In which of the three ways does the first message leave before the backward pass has ended? How many messages does a step send in each of them?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-early",
         "Which of naive, hooks and DDP send a message before backward has ended?",
         ["DDP", "hooks, DDP", "naive, hooks, DDP", "none"])
@@ -286,6 +289,7 @@ for name, step in steps.items():
         f"{name:<6} {len(messages)} messages, the first one before backward ends: {early}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def early():
     found = cluster.pull("steps")[0]
     return ", ".join(name for name, step in found.items()
@@ -376,6 +380,7 @@ for step in range(3):
 # differ?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-loud",
         "How many all-reduces do 4 micro-batches with 2 buckets each send without no_sync?",
         unit="all-reduces")
@@ -402,6 +407,7 @@ far = (one - other).abs().max().item()
 print(f"{loud} all-reduces, with no_sync {quiet}; the same gradients to 1e-5: {far < 1e-5}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("06-loud", lambda: cluster.pull("loud")[0])
 settle("06-quiet", lambda: cluster.pull("quiet")[0])
 
@@ -440,6 +446,7 @@ print("10 samples in stored order:", list(sampler))
 # **Predict.** How do the orders of samples in three epochs compare if you forget `set_epoch`?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-set-epoch",
         "How many different orders of samples do three epochs have without set_epoch?",
         unit="orders")
@@ -455,6 +462,7 @@ for epoch in range(3):
 print("with set_epoch:   ", epochs)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def orders():
     forgotten = "[DistributedSampler(range(10), world_size, rank, shuffle=True)] * 3"
     epochs = cluster.pull(f"[list(epoch) for epoch in {forgotten}]")[0]
@@ -563,6 +571,7 @@ print("two steps; gradient of the skipped branch:", ddp.module.skipped.weight.gr
 # **Predict.** On rank 2, the loss of a batch is NaN. On which ranks is the averaged gradient finite?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-nan",
         "With a NaN loss on rank 2 of 4, on which ranks is the averaged gradient finite?",
         ["on all", "on all but rank 2", "on none"])
@@ -577,6 +586,7 @@ print(f"loss finite: {loss.isfinite().item()}, "
       f"averaged gradient finite: {norm.isfinite().item()}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def finite_on():
     ranks = sum(cluster.pull("norm.isfinite().item()"))
     return {0: "on none", 3: "on all but rank 2", 4: "on all"}[ranks]
@@ -654,6 +664,7 @@ def trace(workers, path):
 # **Predict.** Which bars of the trace become shorter with workers?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-workers",
         "Which bar of the trace do 2 data loading workers shorten by the largest factor?",
         ["input", "forward", "backward"])
@@ -695,6 +706,7 @@ timeline(traced, title="one step of rank 0, from the profiler's trace: with 0 an
                        "workers")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def shorter(bar):
     """By which factor."""
     def length(workers):
@@ -790,6 +802,7 @@ for name, way in ways.items():
 # be?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-means",
         "If each rank takes the mean of an uneven shard, does DDP match a single process?",
         ["yes", "no"])
@@ -825,6 +838,7 @@ if rank == 0:
           f"all: equal to 1e-12: {of_sums < 1e-12}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("06-means", lambda: cluster.pull("of_means < 1e-12")[0])
 
 # %%
@@ -943,6 +957,7 @@ if rank == 0:
 # weights of the uninterrupted run that `spawn` started on two ranks?
 
 # %%
+# Run this cell to make your prediction.
 predict("06-resume",
         "Do 3 epochs on 4 ranks and 2 on 2 give the weights of 5 epochs on 2 ranks?",
         ["yes", "no"])
@@ -953,6 +968,7 @@ run = cluster.launch("scripts/06_train.py", "--checkpoint", checkpoint, with_="t
 folder.cleanup()
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def last_number(text):
     return float(text.split()[-1])
 

@@ -127,6 +127,7 @@ print(f"mine {[rank + 1, 10]}, sum {total(tf.constant([rank + 1, 10])).numpy().t
 # **Predict.** Each worker creates a variable from its own number. What does worker 1 hold?
 
 # %%
+# Run this cell to make your prediction.
 predict("07-variable",
         "Each worker creates a variable from [rank, 7 + rank]. What does worker 1 hold?",
         ["[0, 7]", "[0, 8]", "[1, 8]", "[1, 15]"])
@@ -138,6 +139,7 @@ with strategy.scope():
 print(f"made from {[rank, 7 + rank]}, holds {weight.numpy().tolist()}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("07-variable", lambda: str(cluster.pull("weight.numpy().tolist()")[1]))
 
 # %% [markdown]
@@ -189,6 +191,7 @@ in_memory = tf.data.Dataset.range(12)
 # its own order, does an epoch still contain each sample exactly once?
 
 # %%
+# Run this cell to make your prediction.
 predict("07-steps", "Under which policy does an epoch have the most steps?",
         ["DATA", "FILE", "OFF"])
 predict("07-idle", "Under which policy is a worker idle in some steps?",
@@ -215,6 +218,7 @@ print(table(seen, 12))
 who_holds(seen, 12)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def most(number):
     return max(("DATA", "FILE", "OFF"), key=lambda way: number(seen[way]))
 
@@ -304,6 +308,7 @@ def train(mean, rate=track.RATE):
 # **Predict.** Suppose that you notice the doubled gradient and halve the learning rate. Does training then end with the same weights as a single process?
 
 # %%
+# Run this cell to make your prediction.
 predict("07-half-rate",
         "Two workers use reduce_mean and a penalty. Does half the rate repair the weights?",
         ["yes", "no"])
@@ -323,6 +328,7 @@ for rate in (track.RATE, track.RATE / 2):
           f"weights {halved:.3f} apart")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("07-half-rate", lambda: max(cluster.pull("halved")) < 1e-12)
 
 # %% [markdown]
@@ -442,6 +448,7 @@ cluster.heal()
 # processes import TensorFlow.)
 
 # %%
+# Run this cell to make your prediction.
 predict("07-killed", "The chief is killed. What does worker 1 do?",
         ["it waits", "it ends with an error", "it goes on alone"])
 
@@ -460,6 +467,7 @@ def start(*options):
 run = start("--die", "4")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 TIMED_OUT = 124
 settle("07-killed", lambda: {0: "it goes on alone", TIMED_OUT: "it waits"}.get(
     [*run.returncodes.values()][1], "it ends with an error"))

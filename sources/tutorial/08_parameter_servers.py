@@ -62,6 +62,7 @@ far = behind = 0.0  # distances from a single process, which the workers fill in
 # **Predict.** Which weights does worker 2 have at the end, and which does worker 5 have?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-pull",
         "Workers 2 to 5 push their rank to a weight of 100. What does worker 2 pull?")
 predict("08-pull-5",
@@ -83,6 +84,7 @@ elif rank > 1:
 print(w.tolist())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("08-pull", lambda: cluster.pull("w.tolist()")[2][0])
 settle("08-pull-5", lambda: cluster.pull("w.tolist()")[5][0])
 
@@ -140,6 +142,7 @@ def work(servers, workers, cuts, steps):
 # **Predict.** After 60 steps, do four workers and one server have the same weights as a single process? Do the weights agree to the last bit?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-sync", "Does a synchronous server give the weights of a single process?",
         ["to the last bit", "up to rounding", "no"])
 
@@ -162,6 +165,7 @@ if rank in FOUR:
     print("same weights as one process, to 1e-12:", far < 1e-12)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def same():
     furthest = max(cluster.pull("far if rank in FOUR else 0.0"))
     return "no" if furthest > 1e-12 else "up to rounding" if furthest else "to the last bit"
@@ -188,6 +192,7 @@ settle("08-sync", same)
 # four?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-four-servers",
         "With two workers and four servers instead of two, the busiest link carries ...",
         ["half as much", "a little less", "just as much"])
@@ -238,6 +243,7 @@ print("2 workers, bytes on the busiest link by number of servers:",
       ", ".join(f"{s}: {part:.2f}" for s, part in for_two.items()))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def compared():
     ratio = for_two[4] / for_two[2]
     return ("just as much" if ratio > 0.99 else "a little less" if ratio > 0.6
@@ -288,6 +294,7 @@ for w in (4, 16, 64):
 # **Predict.** By what factor do the two servers reduce the bytes on the busiest link, compared with one server?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-dealt",
         "Two servers get variables in turn. By what factor does the busiest link fall?",
         unit="times", within=0.1)
@@ -304,6 +311,7 @@ if rank == 0:
           f"in halves: {halves:.2f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("08-dealt", lambda: links["1 server"][4] / cluster.pull("dealt")[0])
 
 # %% [markdown]
@@ -352,6 +360,7 @@ def serve_asynchronously(w, workers, steps):
 # **Predict.** Does training now end with the same weights as a single process? When the gradient of worker 5 arrives, with which weights was it computed?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-async",
         "Does an asynchronous server give the weights of a single process, to 1e-12?",
         ["yes", "no"])
@@ -364,6 +373,7 @@ if rank in FOUR:
     print(f"largest difference from one process: {behind:.4f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("08-async", lambda: max(cluster.pull("behind if rank in FOUR else 0.0")) < 1e-12)
 
 # %% [markdown]
@@ -477,6 +487,7 @@ one = cluster.launch("scripts/08_parameter_server.py", folder.name, "--fit",
 # **Predict.** How many of the 120 updates are made if one of two workers dies after 60 updates?
 
 # %%
+# Run this cell to make your prediction.
 predict("08-updates",
         "A worker dies after 60 of 120 updates. How many are made in all?", unit="updates")
 
@@ -486,6 +497,7 @@ two = cluster.launch("scripts/08_parameter_server.py", folder.name, "--cut", "--
                      timeout_s=300)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import re
 
 def updates():

@@ -129,6 +129,7 @@ def serve(updates, rate, bound=float("inf")):
 # **Predict.** How stale is a gradient, on average over all 60 updates? How stale would it be if all three workers were equally fast?
 
 # %%
+# Run this cell to make your prediction.
 predict("09-stale", "How stale is a gradient on average, with one slow worker among three?",
         unit="updates", within=0.15)
 
@@ -154,6 +155,7 @@ print("the first gradients, worker: staleness  ",
 plots.schedule(log[:30])
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("09-stale", lambda: sum(step.staleness for step in log) / len(log))
 
 # %% [markdown]
@@ -199,6 +201,7 @@ print("the weights of the run, to 1e-12:", (versions[-1] - w).abs().max().item()
 # **Predict.** Without a delay, one update finds the minimum. What happens with a delay of 1, and what with a delay of 2?
 
 # %%
+# Run this cell to make your prediction.
 predict("09-delay-1", "What do the swings of a weight with loss w^2/2 do at a delay of 1?",
         ["die out", "stay as large", "grow"])
 predict("09-delay-2", "What do the swings of a weight with loss w^2/2 do at a delay of 2?",
@@ -216,6 +219,7 @@ for delay in (0, 1, 2):
     print(f"delay {delay}:", *(f"{w:>3}" for w in descend(delay, 1, 17)))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def swings(delay):
     weights = list(map(abs, descend(delay, 1, 120)))
     early, late = max(weights[:60]), max(weights[60:])
@@ -272,6 +276,7 @@ for delay in (0, 1, 2, 4, 8, 16):
 # **Predict.** Is the largest stable rate with momentum 0.9 larger or smaller than the rate without momentum? Answer for fresh gradients and for a delay of 1.
 
 # %%
+# Run this cell to make your prediction.
 predict("09-momentum-fresh",
         "Is the largest stable rate without a delay larger or smaller with momentum 0.9?",
         ["larger", "smaller"])
@@ -299,6 +304,7 @@ for delay in (0, 1, 4, 8):
           f"moves as far as {heavy / (1 - 0.9):.3f} without")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def with_momentum(delay):
     return "larger" if largest_rate(delay, 0.9) > largest_rate(delay, 0) else "smaller"
 
@@ -324,6 +330,7 @@ settle("09-momentum-late", lambda: with_momentum(1))
 # **Predict.** For which of the delays 0, 4 and 8 does the weight come to rest? Use the table above.
 
 # %%
+# Run this cell to make your prediction.
 predict("09-rest", "At which delays does the weight come to rest at a rate of 0.2?",
         ["delay 0", "delay 0, delay 4", "delay 0, delay 4, delay 8", "none"])
 
@@ -335,6 +342,7 @@ for name, weights in ways.items():
 plots.spirals(ways)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("09-rest", lambda: ", ".join(
     name for name, weights in ways.items() if abs(weights[-1]) < 0.1) or "none")
 
@@ -395,6 +403,7 @@ print(f"largest curvature {curvature:.2f}; largest rates",
 # **Predict.** Take one weight and the loss $w^2/2$ again, now with Adam at a rate of 0.1 and a delay of 4. How do the swings of the weight develop?
 
 # %%
+# Run this cell to make your prediction.
 predict("09-adam",
         "What do the swings do with the loss w^2/2, Adam at rate 0.1 and a delay of 4?",
         ["die out", "stay, at a limited size", "grow without limit"])
@@ -419,6 +428,7 @@ for rate, delay in ((0.1, 0), (0.1, 1), (0.1, 4), (0.1, 8), (0.02, 4)):
           *(f"{max(map(abs, weights[n - 300:n])):>7.2f}" for n in (1000, 5000, 10000)))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def swings_of_adam():
     weights = list(map(abs, adam(4, 0.1, 10000)))
     early, late = max(weights[700:1000]), max(weights[-300:])
@@ -465,6 +475,7 @@ for delay in (0, 1, 4, 8):
 # **Predict.** The rate is 3 % below the bound for delay 8, and no gradient is ever older than 8 updates. Can the weight grow?
 
 # %%
+# Run this cell to make your prediction.
 predict("09-swing",
         "Can the weight grow below the bound of delay 8 if no gradient is older than 8?",
         ["yes", "no"])
@@ -489,6 +500,7 @@ print(f"twice the rate, 0 to 8 old, drawn:                   "
       f"{swing(2 * rate, lambda t, nine: chance.choice(nine)):.0e}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def pushed():
     return swing(rate, lambda t, nine: (min if t // 14 % 2 else max)(nine))
 
@@ -572,6 +584,7 @@ if rank:
 # **Predict.** Each of 100 machines is late in one step in a hundred, independently of the others. What percentage of the steps waits for a late machine?
 
 # %%
+# Run this cell to make your prediction.
 predict("09-late",
         "If each of 100 machines is late in 1 step of 100, what share of the steps waits?",
         unit="%", within=0.1)
@@ -584,6 +597,7 @@ for late in (0, 1, 2, 4):
     print(f"{late} backups of 100: {waits:.1%} of the steps")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("09-late", lambda: 100 * (1 - 0.99**100))
 
 # %% [markdown]

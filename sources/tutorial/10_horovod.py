@@ -161,6 +161,7 @@ print(f"{rows} rows of each batch; weights of one process, to 1e-12: "
 # **Predict.** A script writes the checkpoint under `if hvd.local_rank() == 0`. On our 2 nodes with 2 ranks each, how many ranks write it?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-writers",
         "How many ranks write if local_rank() == 0, on 2 nodes of 2 ranks?", unit="ranks")
 
@@ -173,6 +174,7 @@ for rule, writes in {"always": True, "local_rank() == 0": hvd.local_rank() == 0,
         print(f"if {rule}: {writers} of {hvd.size()} ranks write")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 
 # %% [markdown]
@@ -186,6 +188,7 @@ settle("10-writers", lambda: sum(cluster.pull("hvd.local_rank() == 0")))
 # **Predict.** Which of the three runs end with different models on the ranks? Which of them still ends with the right model?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-apart", "Without which edits do the ranks end with different models?",
         ["start", "gradients", "rows", "start, gradients", "start, gradients, rows"])
 predict("10-right", "Without which edit do the ranks still end with the right model?",
@@ -219,6 +222,7 @@ for without, one in results[0].items():
           f"rank: {one['losses']}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 edits = ["start", "gradients", "rows"]
 settle("10-apart", lambda: ", ".join(
     edit for edit in edits if results[0][edit]["apart"][1] > 1e-9))
@@ -268,6 +272,7 @@ drift({name: ways[key] for name, key in named.items()},
 # checkpoint. What is the weight on each rank if you first broadcast the weights and then the optimiser's state? What is it in the opposite order?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-resume", "What is the weight on rank 1 if the weights are broadcast first?")
 predict("10-other-order",
         "What is the weight on rank 1 if the optimiser's state is broadcast first?")
@@ -291,6 +296,7 @@ print("weights first:", resume(weights_first=True), "  optimiser first:",
       resume(weights_first=False))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def weight_on_1(weights_first):
     return float(cluster.pull(f"resume({weights_first})")[1].split()[1].rstrip(","))
 
@@ -322,6 +328,7 @@ settle("10-other-order", lambda: weight_on_1(False))
 # How do their objectives compare? The task's usual rate is 0.5. Will 1000 rows work with a rate of 2?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-linear",
         "What do 1000 rows at rate 0.8 reach, compared with 250 rows at rate 0.2?",
         ["a better objective", "about the same", "a worse objective"])
@@ -355,6 +362,7 @@ if hvd.rank() == 0:
         print(f"{rows:>4} rows a step, rate {rate}: {steps} steps, objective {value:.3f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def compared(large, small):
     values = cluster.pull("[value for _, value in runs]")[0]
     ratio = values[large] / values[small]
@@ -581,6 +589,7 @@ class StepTest(tf.test.TestCase):
 # **Predict.** `test_warmup` takes its rate from a Python counter. In which mode does it fail?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-modes",
         "In which mode does the test of a rate from a Python counter fail in TensorFlow?",
         ["eager", "graph", "both", "neither"])
@@ -597,6 +606,7 @@ print(f"test_gradient fails in: {failed('test_gradient')}; test_warmup fails in:
       f"{failed('test_warmup')}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("10-modes", lambda: cluster.pull("failed('test_warmup')")[0])
 
 # %% [markdown]
@@ -660,6 +670,7 @@ def fit(broadcast_first, path):
 # process computes?
 
 # %%
+# Run this cell to make your prediction.
 predict("10-callbacks", "How do the four models end with the callbacks alone?",
         ["equal, as one process", "equal, not as one process", "different"])
 
@@ -676,6 +687,7 @@ for name, first in {"callbacks alone": False, "Horovod, Keras": True}.items():
           f"a file: {os.path.exists(path)}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def ended():
     away = cluster.pull("far['callbacks alone']")
     if len(set(away)) > 1:

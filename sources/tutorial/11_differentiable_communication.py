@@ -82,6 +82,7 @@ show("A: a broadcast from rank 1", A)
 # **Predict.** Which call has the matrix $A^{\mathsf T}$? What does each rank receive in that call?
 
 # %%
+# Run this cell to make your prediction.
 predict("11-transpose", "Which call has the transposed matrix of a broadcast from rank 1?",
         ["a broadcast from rank 1", "a scatter from rank 1", "a sum at rank 1",
          "a sum at every rank"])
@@ -98,6 +99,7 @@ show("B: a sum at rank 1", B)
 show("A transposed", A.T)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 SAME = "bool((B == A.T).all())"
 settle("11-transpose", lambda: {True: "a sum at rank 1"}[cluster.pull(SAME)[0]])
 
@@ -234,6 +236,7 @@ def there_and_back(connect):
 # In a training loop of two steps, which rank is stuck, and in which call?
 
 # %%
+# Run this cell to make your prediction.
 predict("11-delegate", "In two steps without the delegate, which rank waits for which?",
         ["0 for 1", "1 for 0", "each for the other", "nobody: one gradient is missing"])
 
@@ -244,6 +247,7 @@ for step in range(2):
     start.backward()
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import sys
 
 def waits():
@@ -511,6 +515,7 @@ class AllgatherByTheTable(torch.autograd.Function):
 # $\langle x, B \bar y \rangle$, first with the right backward method and then with the article's?
 
 # %%
+# Run this cell to make your prediction.
 predict("11-adjoint",
         "What is the second product of the broadcast with the right backward?")
 predict("11-by-the-table",
@@ -537,6 +542,7 @@ for name, call in {"bcast": lambda x: [functions.bcast(c, x, root=1)],
         print(f"{name:<23} <Ax, g> = {left:<4g} <x, Bg> = {right:g}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 RIGHT = "lambda x: [functions.bcast(c, x, root=1)]"
 TABLE = "lambda x: [BcastByTheTable.apply(x)]"
 settle("11-adjoint", lambda: cluster.pull(f"both_sides({RIGHT})[1]")[0])
@@ -561,6 +567,7 @@ settle("11-by-the-table", lambda: cluster.pull(f"both_sides({TABLE})[1]")[0])
 # **Predict.** By what factor is the gradient that each rank gets too large?
 
 # %%
+# Run this cell to make your prediction.
 predict("11-times",
         "By what factor is each gradient too large if 4 ranks compute the same loss?",
         unit="times")
@@ -577,6 +584,7 @@ print("every rank's loss counts:", replicated(1), " divided by 4:", replicated(1
       " only rank 0's counts:", replicated(float(rank == 0)))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("11-times", lambda: cluster.pull("replicated(1) / (2 * (rank + 1))")[0])
 
 # %% [markdown]

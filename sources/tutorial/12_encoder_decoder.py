@@ -182,6 +182,7 @@ print(f"{type(by_hand).__name__}: weights after 100 steps equal to those of one 
 # change? Does any rank raise an error?
 
 # %%
+# Run this cell to make your prediction.
 predict("12-detach", "What changes in the first step if the encoder sends cell.detach()?",
         ["the loss", "the gradient", "the loss and the gradient", "nothing"])
 
@@ -206,6 +207,7 @@ else:
     print(f"loss {loss.item():.4f}, in one process {curves['one process'][0]:.4f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def changed():
     gradient = "got.item() - encoder.rnn.weight_hh_l0.grad.norm().item()"
     gradient += " if world.rank == 0 else 0"
@@ -371,6 +373,7 @@ if world.rank == 0:
 # attention?
 
 # %%
+# Run this cell to make your prediction.
 predict("12-state",
         "By what factor do the bytes grow from 50 to 500 digits without attention?",
         unit="times", within=0.05)
@@ -406,6 +409,7 @@ for length in (5, 50, 500):
           f"attention {bytes_sent(length, attention=True):>10,}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def growth(attention):
     both = f"[bytes_sent(length, {attention}) for length in (50, 500)]"
     shorter, longer = cluster.pull(f"{both} if world.rank < 2 else None")[0]
@@ -522,6 +526,7 @@ for side in (8, 16, 32):
 # **Predict.** Each of two ranks has about half of the model. By how much is a step faster than in a single process?
 
 # %%
+# Run this cell to make your prediction.
 predict("12-faster", "How fast is a step on two ranks, compared with a single process?",
         ["nearly twice as fast", "a little faster", "not faster"])
 
@@ -568,6 +573,7 @@ inside = encoder["left"][-1] <= decoder["came"][-1] <= decoder["left"][0] <= enc
 print("the decoder's work lies inside the encoder's wait:", inside)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("12-faster", lambda: "not faster" if inside else "a little faster")
 
 # %% tags=["measured"]
@@ -666,6 +672,7 @@ share = slice(0, 40) if copies.rank == 0 else slice(40, 64)
 # single process computes from the whole batch? First consider two shares of 32 strings each, and then shares of 40 and 24 strings.
 
 # %%
+# Run this cell to make your prediction.
 predict("12-tokens", "Which shares give the gradient of a single process, to 1e-6?",
         ["32 and 32", "40 and 24", "32 and 32, 40 and 24", "none"])
 
@@ -688,6 +695,7 @@ print(f"largest difference of a gradient: 32 and 32 strings "
       f"{far_from_one_process(share):.5f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def right():
     far = {cut: max(cluster.pull(f"far_from_one_process({rows})"))
            for cut, rows in (("32 and 32", "half"), ("40 and 24", "share"))}

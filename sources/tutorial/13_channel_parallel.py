@@ -111,6 +111,7 @@ def told(gradient, right):
 # the rank's weight differ from the gradient that a single process computes? How does the gradient of x compare?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-weight", "By what factor is the gradient of the rank's weight too large?",
         unit="times")
 predict("13-x", "How does the gradient of x compare with the right gradient?",
@@ -126,6 +127,7 @@ print("weight:", told(w_here.grad, right_weight[mine]), end="; ")
 print("x:", told(x_here.grad, right_x))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def weight():
     return float(cluster.pull("told(w_here.grad, right_weight[mine])")[0].split()[0])
 
@@ -203,6 +205,7 @@ if rank == 0:
 # result too large?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-bias", "By how many times the bias is the summed output too large?",
         unit="times", within=0.01)
 
@@ -214,6 +217,7 @@ off = (y - whole) / bias[:, None, None]
 print("the output is too large by the bias, times", off.unique().tolist())
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("13-bias", lambda: cluster.pull("off.mean().item()")[0])
 
 # %% [markdown]
@@ -298,6 +302,7 @@ panels = {"nn.Conv2d": whose(one_process, (8, 8, 3, 3)) if rank == 0 else None,
 # will be white?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-white", "How many of the 64 squares of `published` will be white?",
         unit="squares")
 
@@ -309,6 +314,7 @@ print(table(panels))
 connectivity(panels)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("13-white", lambda: sum(row.count(-1) for row in panels["published"]))
 
 # %% [markdown]
@@ -379,6 +385,7 @@ measured = {way: [sent(way, side) for side in sides] for way in ways}
 # split and data parallelism send the same number of bytes: near 4, 8 or 32?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-crossing", "At which side do in split and data parallel send equal bytes?",
         ["near 4", "near 8", "near 32"])
 
@@ -394,6 +401,7 @@ print(traffic_table(sides, measured, formula))
 traffic(sides, measured, formula)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def unequal(side):
     costs = formula["in split"](side), formula["data parallel"](side)
     return max(costs) / min(costs)
@@ -483,6 +491,7 @@ def with_halo(x):
 # again? Which of the three gradients are incomplete until they are summed over the ranks?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-rows", "Split by rows, which gradients are incomplete before a sum over ranks?",
         ["x's", "the weight's and the bias's", "all three", "none"])
 
@@ -501,6 +510,7 @@ print(f"y equal: {torch.equal(y, whole[:, :, here])}; x: "
       f"summed: {summed[0]}; bias, summed: {summed[1]}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def complete(own, right):
     return all(told == "1 x right" for told in cluster.pull(f"told({own}.grad, {right})"))
 
@@ -567,6 +577,7 @@ run = cluster.launch("scripts/13_halo.py", with_="mpirun", nodes=1, ranks_per_no
 # bytes does the join cost?
 
 # %%
+# Run this cell to make your prediction.
 predict("13-join", "How many bytes does joining 500 numbers of 8 bytes on 4 ranks cost?",
         unit="bytes", within=0.01)
 
@@ -595,6 +606,7 @@ for join in (True, False):
               f"{sent[join]} bytes in forward")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("13-join", lambda: cluster.pull("sent[True] - sent[False]")[0])
 
 # %% [markdown]

@@ -134,6 +134,7 @@ def run(order):
 # **Predict.** How many messages does rank 1 send in a step of 8 micro-batches, and how many micro-batches must it keep in memory?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-messages", "How many messages does rank 1 send in a step of 8 micro-batches?",
         unit="messages")
 predict("14-kept", "How many micro-batches does rank 1 keep at the same time, at most?",
@@ -149,6 +150,7 @@ print(f"as one process to 1e-15: {off(stage.parameters()) < 1e-15}; "
       f"kept {most} micro-batches")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("14-messages", lambda: cluster.pull("ledger.messages_sent")[1])
 settle("14-kept", lambda: cluster.pull("most")[1])
 
@@ -199,6 +201,7 @@ print("bubble", round(idle(spans), 3), "as GPipe's", round(bubble(4, 8), 3))
 # *rendezvous*. How does the step end?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-rendezvous",
         "If sends wait for their receiver, a step of 1F1B ends with ...",
         ["the right gradients", "wrong gradients", "some ranks waiting for ever",
@@ -213,6 +216,7 @@ from manyhands.simulate.pipeline import one_f_one_b, read_orders
 run(one_f_one_b(stages, micro)[rank])
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 import sys
 
 def who_waits():
@@ -330,6 +334,7 @@ for name, orders in (("GPipe", gpipe(4, 8)), ("1F1B", one_f_one_b(4, 8))):
 # step become longer if a backward pass takes as long as two forward passes?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-saved",
         "What fraction of the kept memory does recomputation save (1/2 or 0.5)?",
         within=0.02)
@@ -365,6 +370,7 @@ for name, backward in (("plain", 2), ("recomputed", 3)):
           f"bubble {idle(steps[name]):.3f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("14-saved", lambda: cluster.pull("1 - peaks[1] / peaks[0]")[0])
 settle("14-longer", lambda: finish_s(steps["recomputed"]) / finish_s(steps["plain"]))
 
@@ -458,6 +464,7 @@ for name, blocks in (("eight blocks each", even), ("by cost", cut(costs, 4))):
 # `clip_grad_norm_(stage.parameters(), 0.01)`, and that on most stages the norm is larger than 0.01. What is the norm of the network's gradient afterwards?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-norm",
         "If 4 stages clip to 0.01 each, what is the norm of the whole network's gradient?",
         within=0.1)
@@ -514,6 +521,7 @@ if rank == 0:
           f"after each stage has clipped by its own norm: {clipped:.4f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("14-norm", lambda: cluster.pull("clipped.item()")[0])
 
 # %% [markdown]
@@ -655,6 +663,7 @@ gantt({name: (simulated[name], None) for name in ("LoopedBFS", "DualPipeV")},
 # most memory?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-smallest", "Measured with messages, which schedule has the smallest bubble?",
         ["GPipe", "1F1B", "Interleaved1F1B", "ZBVZeroBubble"])
 predict("14-most", "Under which schedule does a rank keep the most memory?",
@@ -678,6 +687,7 @@ print(table(measured, unit="KiB kept"))
 gantt(measured, words={**WORDS, "kept": "KiB kept"})
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def bubble_measured(name):
     return bubble_of(measured[name].spans)
 
@@ -706,6 +716,7 @@ settle("14-most", lambda: max(measured, key=most_kept))
 # **Predict.** A stage counts the calls of its `forward` in an attribute. How many calls does it count in one step with eight micro-batches?
 
 # %%
+# Run this cell to make your prediction.
 predict("14-seen", "How many calls does a stage count in one step with 8 micro-batches?",
         unit="calls")
 
@@ -734,6 +745,7 @@ print(f"by trial: {by_trial} calls, and batch norm has counted {batches} batches
       f"with shapes given: {given[0]} and {given[1]}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("14-seen", lambda: cluster.pull("by_trial")[0])
 
 # %% [markdown]

@@ -81,6 +81,7 @@ up_bias, down_bias = drawn(16), drawn(8)
 # collectives are needed until every rank has the whole $y$?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-forward",
         "How many collectives do a column layer, gelu and a row layer need for y?",
         unit="collectives")
@@ -98,6 +99,7 @@ print(f"{up[:, mine].numel() + down[mine].numel()} of {up.numel() + down.numel()
       f"sent: {calls(ledger)}; as one process: {apart([(y, right)]) < 1e-12}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("15-forward", lambda: len(cluster.pull("ledger.entries")[0]))
 
 # %% [markdown]
@@ -133,6 +135,7 @@ if rank == 0:
 # **Predict.** Without f, which gradients differ from those that a single process computes?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-without-f", "Without f (copy_to), which gradients are wrong?",
         ["x only", "x and the first layer", "all of them", "none"])
 
@@ -168,6 +171,7 @@ if rank == 0:
     print("without f, x summed by hand is right:", apart([(found[0], one[0])]) < 1e-12)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def wrong_without():
     wrong = tuple(cluster.pull("wrong['without f']")[0])
     return {("x",): "x only", ("x", "up", "up_bias"): "x and the first layer",
@@ -239,6 +243,7 @@ def wrong_in(part):
 # **Predict.** How many all-reduces does the whole block need for forward and backward together?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-block",
         "How many all-reduces does a block (attention, MLP) need, forward and backward?",
         unit="all-reduces")
@@ -256,6 +261,7 @@ if rank == 0:
     print(ahead.bytes_sent + back.bytes_sent, "bytes sent; as one process:", same)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("15-block", lambda: sum(
     cluster.pull("[ahead.count('allreduce'), back.count('allreduce')]")[0]))
 
@@ -279,6 +285,7 @@ settle("15-block", lambda: sum(
 # Which gradients does a rank hold only in part?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-places",
         "Each rank norms only its own positions. Which gradients must still be summed?",
         ["norms and biases of the row layers", "q, k, v and up", "all of them", "none"])
@@ -313,6 +320,7 @@ if rank == 0:
     print("then summed, as one process:", same)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def in_part():
     layers = {name.split(".")[0] for name in cluster.pull("partial")[0]}
     return {frozenset(("norm1", "norm2", "out_bias", "down_bias")):
@@ -371,6 +379,7 @@ def program(x, up, down):
 # backward. Of the layouts that cut something, which has the smallest total, and which has it if the batch is 64?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-small",
         "Which layout sums the fewest numbers with batch 8, in 8, hidden 16, out 4?",
         ["data parallel", "model parallel", "both", "inputs cut"])
@@ -413,6 +422,7 @@ if rank == 0:
               f"batch 64: {sum(n for _, n in large)}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def cheapest(batch):
     bills = cluster.pull("bills")[0][batch]
     return min([name for name in bills if name != "nothing cut"],
@@ -506,6 +516,7 @@ for before, after in ((Shard(0), Replicate()), (Partial(), Replicate()),
 # **Predict.** `a` is cut by columns, `Shard(1)`, and `b` by rows, `Shard(0)`. What is the placement of `a @ b`?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-product",
         "If DTensor a is Shard(1) and b is Shard(0), what is the placement of a @ b?",
         ["Shard(0)", "Shard(1)", "Replicate()", "Partial()"])
@@ -522,6 +533,7 @@ if rank == 0:
           f"tanh of it: {bent.placements[0]}, sent: {calls(later)}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("15-product", lambda: cluster.pull("type(placement).__name__ + '()'")[0])
 
 # %% [markdown]
@@ -561,6 +573,7 @@ def tried(plan, shard=None):
 # while out and down are `RowwiseParallel`. How many all-reduces does the backward pass need now?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-plan", "How many all-reduces does the plan need in backward?",
         unit="all-reduces")
 
@@ -576,6 +589,7 @@ if rank == 0:
               f"backward; as one process: {right}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("15-plan", lambda: cluster.pull("back.count('allreduce')")[0])
 
 # %% [markdown]
@@ -633,6 +647,7 @@ except RuntimeError as error:
 # cross-entropy?
 
 # %%
+# Run this cell to make your prediction.
 predict("15-loss",
         "How many collectives does loss_parallel use forward if words are cut?",
         unit="collectives")
@@ -675,6 +690,7 @@ if rank == 0:
           f"take {gathered.bytes_sent}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("15-loss", lambda: cluster.pull("len(ahead.entries)")[0])
 
 # %% [markdown]

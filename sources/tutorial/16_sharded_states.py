@@ -54,6 +54,7 @@ with Ledger(memory=True):  # from here on, freed memory is returned immediately
 # **Predict.** How many bytes does a rank hold for each weight in mixed precision with Adam?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-bytes", "How many bytes does a rank hold for a weight (Adam, mixed precision)?",
         unit="bytes")
 
@@ -65,6 +66,7 @@ print(f"weights {one.weights} + gradients {one.gradients} + optimiser {one.optim
       f"= {one.total} bytes")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("16-bytes", lambda: one.total)
 
 # %% [markdown]
@@ -268,6 +270,7 @@ def zero(stage):
 # $4 \psi$ does a rank still hold in stage 1 on four ranks? Does stage 2 send less than stages 0 and 1, the same amount, or more?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-one", "How much of 4 psi does each of four ranks hold in stage 1?",
         ["1 psi", "1.75 psi", "2.5 psi", "3.5 psi"])
 predict("16-two", "How much does a rank send in stage 2, compared with stages 0 and 1?",
@@ -281,6 +284,7 @@ found["stage 2"] = measure(lambda: zero(stage=2))
 show("stage 2")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def nearest(name, choices=("1 psi", "1.75 psi", "2.5 psi", "3.5 psi")):
     peak = cluster.pull("found")[0][name][0][-1]
     return min(choices, key=lambda choice: abs(float(choice.split()[0]) - peak))
@@ -354,6 +358,7 @@ def zero3():
 # **Predict.** How much does a rank send in a step of stage 3, as a multiple of what it sends in stage 0?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-three", "By what factor does stage 3 send more than stage 0 on four ranks?",
         unit="times", within=0.02)
 
@@ -363,6 +368,7 @@ found["stage 3"] = measure(zero3)
 show("stage 3")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def ratio():
     sent = cluster.pull("found")[0]
     return sent["stage 3"][1] / sent["stage 0"][1]
@@ -404,6 +410,7 @@ stacked(measured, theory)
 # **Predict.** Suppose that you forget this division on four ranks. How long is Adam's first step, compared with the correct step?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-sum", "How far does Adam's first step go with the sum of four ranks?",
         ["4 times as far", "as far", "a quarter as far"])
 
@@ -422,6 +429,7 @@ if rank == 0:
         print(f"{name}: with the sum the first step is {times:.3f} times as long")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def how_far():
     times = round(cluster.pull("apart")[0]["Adam"], 2)
     return {4: "4 times as far", 1: "as far", 0.25: "a quarter as far"}[times]
@@ -450,6 +458,7 @@ print(f"this shard's norm {shard.norm():.3f}, over ranks {squares.sqrt():.3f}, "
 # **Predict.** You add 0.001 to a bf16 weight of 1 a hundred times. What is its value then?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-lost", "What is a bf16 weight of 1 after 0.001 was added 100 times?",
         within=0.005)
 
@@ -465,6 +474,7 @@ if rank == 0:
           f"its bf16 copy {master.bfloat16().item():.4f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("16-lost", lambda: cluster.pull("lost")[0])
 
 # %% [markdown]
@@ -530,6 +540,7 @@ if rank == 0:
 # a rank sends more on 2 x 2 ranks than with FSDP on all four?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-root", "How high is the peak with the root only, against each block?",
         ["lower", "about the same", "at least twice as high"])
 predict("16-hsdp", "How much does a rank send with 2 replicas of 2 shards, against "
@@ -614,6 +625,7 @@ for name, peak in peaks.items():
     print(f"{name:<20}{peak:>6.2f} psi at the peak, weights included")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def root_only():
     times = peaks["root only"] / peaks["each block"]
     return ("lower" if times < 0.8 else "about the same" if times < 2 else
@@ -819,6 +831,7 @@ for name, net in {"bf16 policy": fsdp(mp_policy=bf16),
 # MB, and the activations between two blocks take 0.26 MB.
 
 # %%
+# Run this cell to make your prediction.
 predict("16-gpt-sends",
         "Which way sends most in a step (GPT of 1.76 MB, activations of 0.26 MB)?",
         ["DDP", "FSDP2", "tensor, by hand", "pipeline"])
@@ -847,6 +860,7 @@ for way in gpt_sent[0]:
           *(f"{of_rank[way]:>10,}" for of_rank in gpt_sent))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def sends_most(choices=("DDP", "FSDP2", "tensor, by hand", "pipeline")):
     return max(choices, key=lambda way: sum(of_rank[way] for of_rank in gpt_sent))
 
@@ -874,6 +888,7 @@ for way in quickest[0]:
 # **Predict.** The GPT has read 51,200 characters of English. What does it write?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-gpt-writes",
         "What does a small GPT write after 100 steps if it takes the likeliest letter?",
         ["no English words", "one word again and again", "several words"])
@@ -890,6 +905,7 @@ if rank == 0:
     print(written)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def writes():
     words, of_text = cluster.pull("words, words & set(text().split())")[0]
     if not of_text:
@@ -917,6 +933,7 @@ settle("16-gpt-writes", writes)
 # **Predict.** The batch is doubled. Which of the three methods sends the same amount as before?
 
 # %%
+# Run this cell to make your prediction.
 predict("16-doubled", "Which one sends as much as before if a step has twice the tokens?",
         ["FSDP", "tensor parallel", "a pipeline"])
 
@@ -936,6 +953,7 @@ for micro in (8, 16, 32):
     print(f"8 stages, {micro:>2} micro-batches: a bubble of {bubble(8, micro):.2f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def unmoved():
     once, twice = sent_gb(8192), sent_gb(16384)
     (name,) = (name for name in once if once[name] == twice[name])

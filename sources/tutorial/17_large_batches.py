@@ -116,6 +116,7 @@ report("small batch", task, train(task, lambda epoch: 0.04 * dropped(epoch),
 # of the steps. If the rate stays at 0.04, what percentage of the digits is classified wrongly?
 
 # %%
+# Run this cell to make your prediction.
 predict("17-few-steps", "What share is wrong with 32 times the batch at the same rate?",
         ["less than 20 %", "20 to 30 %", "more than 30 %"])
 
@@ -129,6 +130,7 @@ def series(name, batches, rate_of, **options):
 series("same rate", (128, 256), lambda k: 0.04)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def wrong():
     percent = rows["same rate"][256][0]
     if percent > 30:
@@ -154,6 +156,7 @@ settle("17-few-steps", wrong)
 # **Predict.** With 32 times the batch, which rule, linear or square root, comes closer to the small batch's error?
 
 # %%
+# Run this cell to make your prediction.
 predict("17-rule", "With 32 times the batch, which rule comes closer to the small batch?",
         ["linear", "square root"])
 
@@ -162,6 +165,7 @@ series("square root", (128, 256), lambda k: 0.04 * k ** 0.5)
 series("linear", (32, 128, 256, 512, 1024), lambda k: 0.04 * k)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("17-rule", lambda: min("linear", "square root", key=lambda rule: rows[rule][256]))
 
 # %% [markdown]
@@ -306,6 +310,7 @@ hockey_stick(own, goyal, "Goyal et al. 2017")
 # on?
 
 # %%
+# Run this cell to make your prediction.
 predict("17-growing",
         "How many steps remain of 4096 if the batch of 8 grows at epochs 4 and 6?",
         unit="steps", within=0.05)
@@ -323,6 +328,7 @@ for name, points in clocks.items():
 two_clocks({name: points[1:] for name, points in clocks.items()})
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("17-growing", lambda: batch_grows[-1][1])
 
 # %% [markdown]
@@ -343,6 +349,7 @@ settle("17-growing", lambda: batch_grows[-1][1])
 # **Predict.** How does $B_\text{noise}$ after 4 epochs of training compare with $B_\text{noise}$ at the start?
 
 # %%
+# Run this cell to make your prediction.
 predict("17-noise", "How does the noise scale after 4 epochs compare with the start?",
         ["smaller", "about the same", "larger"])
 
@@ -365,6 +372,7 @@ for epoch in (0, 1, 2, 4):
           f"{scales[epoch]:.0f}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def grown():
     times = scales[4] / scales[0]
     return "larger" if times > 1.25 else "smaller" if times < 0.8 else "about the same"

@@ -62,6 +62,7 @@ torch.set_num_threads(1)
 # **Predict.** How often did the whole job stop?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-often",
         "A GPU fails once in 5.8 years. How often does a job on 16,384 of them stop?",
         ["every 3 minutes", "every 3 hours", "every 3 days", "every 3 weeks"])
@@ -73,6 +74,7 @@ print(f"one GPU: once in {days * gpus / failures / 365:.1f} years; "
       f"the job: once in {mtbf_s / 3600:.1f} hours")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-often", lambda: min(
     {"every 3 minutes": 180, "every 3 hours": 10_800, "every 3 days": 259_200,
      "every 3 weeks": 1_814_400}.items(), key=lambda item: abs(item[1] - mtbf_s))[0])
@@ -88,6 +90,7 @@ settle("18-often", lambda: min(
 # **Predict.** The process is killed while it writes. Which state can be loaded afterwards?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-over", "What can be loaded after a kill while the old file is overwritten?",
         ["the new state", "the old state", "neither"])
 
@@ -110,6 +113,7 @@ killed = in_process(write_over, named("new"), path, file_bytes=3000, dies=True)
 print(f"killed by {killed.killed_by}; loaded: {try_to_load(path)}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-over", lambda: try_to_load(path))
 
 # %% [markdown]
@@ -196,6 +200,7 @@ def train_step(training, world=4, group=None):
 # **Predict.** Which part can you leave out if the weights must still be the same to the last bit?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-part", "Which part can be left out so that the weights stay equal to the bit?",
         ["the momentum", "the generator of dropout", "the position", "none of them"])
 
@@ -238,6 +243,7 @@ for left_out in ("nothing", "weights", "momentum", "generator", "step"):
         print(f"without {left_out:<10} weights are {apart[left_out]:.1g} apart")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 NAMES = {"momentum": "the momentum", "generator": "the generator of dropout",
          "step": "the position"}
 
@@ -314,6 +320,7 @@ def live(name, world=4, dies=None):
 # computed twice?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-twice",
         "How many steps run twice (saved every 10, killed after 27 and 44)?",
         unit="steps")
@@ -363,6 +370,7 @@ print(f"steps done twice: {twice}; weights as without a kill, to 1e-12:",
 survived(cluster.pull("undisturbed")[0], lives, ranks=4)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-twice", lambda: twice)
 
 # %% [markdown]
@@ -500,6 +508,7 @@ if rank == 0:
 # these rows?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-files",
         "How many files hold rows 11 to 21 of 33, in pieces of 9, 9, 9 and 6 rows?",
         ["1 file", "2 files", "4 files"])
@@ -517,6 +526,7 @@ for world in (2, 3):
         print(f"{world} ranks: {rows} rows here; 3 steps on, as with 4 ranks: {same}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 from torch.distributed.checkpoint import FileSystemReader
 
 def files_with(first, last):
@@ -616,6 +626,7 @@ if rank == 0:  # read it again, because `file` now holds shards
 # **Predict.** The second life begins at step 10. How do the final weights compare with the weights of a run that was not killed?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-torchrun",
         "How are the weights after a kill before step 12 of 30, saved every 5?",
         ["the same, to the bit", "the same, to 1e-12", "not the same"])
@@ -639,6 +650,7 @@ def run(*options):
 calm, killed = run(), run("--dies-at", "12")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-torchrun", lambda: "the same, to the bit" if calm == killed and calm
        else "not the same")
 
@@ -779,6 +791,7 @@ if rank == 0:
 # are summed over all ranks as always. After ten steps, which ranks have weights that differ from the majority's?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-silent",
         "One rank's gradients are 10 % too large. Which ranks get different weights?",
         ["only that rank", "all ranks", "no rank"])
@@ -801,6 +814,7 @@ if rank == 0:
           f"other gradients of the same rows on ranks {odd_gradients}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-silent", lambda: {0: "no rank", 1: "only that rank"}.get(
     len(cluster.pull("odd")[0]), "all ranks"))
 
@@ -865,6 +879,7 @@ for every_s in (best_s / 4, best_s / 2, best_s, 2 * best_s, 4 * best_s):
 # **Predict.** If the job saves in the background, a save stops it for 2 s instead of 60 s. By what factor should the job save more often?
 
 # %%
+# Run this cell to make your prediction.
 predict("18-young",
         "How much more often should a job save if a save takes 2 s, not 60 s?",
         ["twice", "5 times", "30 times"])
@@ -875,6 +890,7 @@ print(f"every {quick_s / 60:.1f} minutes: "
       f"{100 * (job_s(1e6, quick_s, 2, 300, mtbf_s) / 1e6 - 1):.1f} % longer")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("18-young", lambda: min(
     {"twice": 2, "5 times": 5, "30 times": 30}.items(),
     key=lambda item: abs(item[1] - best_s / quick_s))[0])

@@ -35,6 +35,7 @@ from manyhands.simulate.training_step import Layer, Machine, Way, step
 # **Predict.** 1024 ranks begin a ring all-reduce, but one of them is 2 ms late. How many ranks continue later than they would have otherwise?
 
 # %%
+# Run this cell to make your prediction.
 predict("19-late",
         "If one of 1024 ranks is 2 ms late to a ring all-reduce, how many continue later?",
         ["only that one", "its neighbours too", "all 1024"])
@@ -48,6 +49,7 @@ print(f"ring: {np.count_nonzero(delay > 1e-9)} ranks go on later, "
       f"by {delay.max() * 1e3:.1f} ms")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("19-late", lambda: {1: "only that one", 1024: "all 1024"}.get(
     np.count_nonzero(delay > 1e-9), "its neighbours too"))
 
@@ -219,6 +221,7 @@ def predicted_s(ranks, bytes_per_s):
 # latency that you have just calibrated. How long will a step on three ranks take?
 
 # %%
+# Run this cell to make your prediction.
 predict("19-three", "How many seconds does a step of three ranks take at 10 Mbit/s?",
         unit="s", within=0.25)
 
@@ -231,6 +234,7 @@ for ranks, seconds in found[10].items():
           f"{expected / seconds - 1:+.0%}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("19-three", lambda: found[10][3])
 
 # %% [markdown]
@@ -240,6 +244,7 @@ settle("19-three", lambda: found[10][3])
 # **Predict.** The bandwidth becomes four times as large. By what factor does a step on four ranks become faster?
 
 # %%
+# Run this cell to make your prediction.
 predict("19-bandwidth",
         "By what factor does four times the bandwidth speed up a step of four ranks?",
         ["less than 2 times", "2 to 3 times", "more than 3 times"])
@@ -258,6 +263,7 @@ for ranks, seconds in found[40].items():
           f"{expected / seconds - 1:+.0%}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def faster():
     times = found[10][4] / found[40][4]
     return "less than 2 times" if times < 2 else "2 to 3 times" if times < 3 else \
@@ -301,6 +307,7 @@ scaling.efficiency(curves, marks)
 # **Predict.** On which of these machines do 1024 GPUs spend less than four fifths of a step on computing?
 
 # %%
+# Run this cell to make your prediction.
 predict("19-fifth",
         "On which machines do 1024 GPUs compute for less than four fifths of a step?",
         ["on none", "on A100, H100 and GB200", "on all but the K80", "on all of them"])
@@ -320,6 +327,7 @@ for name in REACHED:
 scaling.efficiency(rings)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def elsewhere():
     lost = [name for name, one in rings.items() if one[1024] < 0.8]
     return {0: "on none", 3: "on A100, H100 and GB200", 4: "on all but the K80",
@@ -366,6 +374,7 @@ scaling.bars(mended)
 # average rank's step?
 
 # %%
+# Run this cell to make your prediction.
 predict("19-slowest",
         "Ranks vary by 5 %. How much slower than the mean is the slowest of 1024?",
         ["about 5 %", "about 16 %", "about 50 %"])
@@ -377,6 +386,7 @@ for law, how in laws.items():
                         for p in (1, 8, 64, 1024, 100_000)})
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def how_much():
     late = survival.slowest(1024, 0.05) - 1
     return min(((abs(late - part), words) for part, words in

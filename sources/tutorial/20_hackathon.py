@@ -52,6 +52,7 @@ torchrun("scripts/20_train.py")
 # from a single process?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-mistakes",
         "How many mistakes does the clinic find in this DDP script, whose loss falls?",
         ["none", "one", "two", "three"])
@@ -76,6 +77,7 @@ print(as_text(first))
 print(*[one.title for one in first.mistakes], sep="\n")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 NUMBERS = ["none", "one", "two", "three"]
 settle("20-mistakes", lambda: NUMBERS[len(first.mistakes)])
 
@@ -111,6 +113,7 @@ text = mend(text, "(loss / world).backward()", "loss.backward()")
 # **Predict.** We repeat the same examination. What does the clinic find now?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-again",
         "What does the clinic find once both mistakes are mended as the page says?",
         ["nothing", "one new mistake", "the same two"])
@@ -121,6 +124,7 @@ for one in second.mistakes:
     print(f"{one.title}\n  {one.text}\n  -> {one.remedy}")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("20-again", lambda: "nothing" if not second.mistakes else "one new mistake"
        if not {one.key for one in second.mistakes} & {one.key for one in first.mistakes}
        else "the same two")
@@ -214,6 +218,7 @@ def order(text, name):
 # **Predict.** The network has two linear layers, and all 38 kB of its gradients fit into one bucket. When does the all-reduce of the mended script start?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-trace",
         "When does the all-reduce of two layers start, with 38 kB in one DDP bucket?",
         ["before all gradients", "after one layer's gradients", "after all gradients"])
@@ -227,6 +232,7 @@ for name, found in orders.items():
     print(f"{name}:", *found, sep="\n    ")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 MOMENTS = ["before all gradients", "after one layer's gradients", "after all gradients"]
 
 def moment():
@@ -267,6 +273,7 @@ settle("20-trace", moment)
 # **Predict.** Suppose that this small network is trained on 1024 H100 GPUs, with 16 rows per rank. What fraction of a step is spent on computing?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-scale",
         "On 1024 H100, 16 rows a rank, 10,000 weights, how much of a step is computing?",
         ["more than half", "a tenth to a half", "less than a tenth"])
@@ -281,6 +288,7 @@ forecasts = [scale.forecast(found, named("dgx-h100", 0.7).machine, ranks, 400)
 print(scale.table(forecasts))
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def computing():
     part = forecasts[-1].step.computing
     return "more than half" if part > 0.5 else \
@@ -360,6 +368,7 @@ print(Path(home.name, "ours", "entry.py").read_text())
 # consists of 6 messages, sent one after the other, each of a quarter of the tensor. How many seconds does the baseline take on the judge's clock?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-baseline",
         "How long do 150 steps of 4 all-reduces (88 kB) take at 10 Mbit/s and 5 ms?",
         unit="s", within=0.2)
@@ -368,6 +377,7 @@ predict("20-baseline",
 told = hack("try", "ours", "--runs", "1")
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 def seconds(told):
     return float(re.search(r"run 1 of \d: ([\d.]+) s", told)[1])
 
@@ -413,6 +423,7 @@ paid(told)
 # **Predict.** A single all-reduce now sends all the bytes that four all-reduces sent before. What fraction of the time is left?
 
 # %%
+# Run this cell to make your prediction.
 predict("20-fused",
         "How much of the time is left if one all-reduce, not four, sends the same bytes?",
         ["a quarter", "about 60 %", "more than 90 %"])
@@ -440,6 +451,7 @@ faster = hack("try", "ours", "--runs", "1")
 paid(faster)
 
 # %%
+# Run this cell to compare your prediction with the outcome.
 settle("20-fused", lambda: min(
     (abs(seconds(faster) / seconds(told) - part), words) for part, words in
     ((0.25, "a quarter"), (0.6, "about 60 %"), (0.95, "more than 90 %")))[1])

@@ -5,7 +5,7 @@ from pathlib import Path
 import nbformat
 
 from manyhands import unit_links
-from manyhands.build import BuildError, UnknownName, canonical, layout, text
+from manyhands.build import BuildError, UnknownName, canonical, hidden, layout, text
 from manyhands.build.make import write_one
 
 
@@ -76,6 +76,8 @@ def as_source(notebook, piece):
         if not cell.source.strip():
             continue
         made = getattr(nbformat.v4, f"new_{cell.cell_type}_cell")(cell.source.strip("\n"))
+        if cell.cell_type == "code":
+            made.source = hidden.labelled(made.source)
         made.metadata = nbformat.from_dict(_options(cell))
         source.cells.append(made)
     header = _unit(piece)

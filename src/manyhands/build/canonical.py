@@ -10,7 +10,7 @@ import tempfile
 import nbformat
 
 from manyhands import unit_links
-from manyhands.build import BuildError
+from manyhands.build import BuildError, hidden
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -18,7 +18,7 @@ METADATA = {
 }
 RECORD = "application/vnd.manyhands.record+json"  # what a check shows to the grader, who runs the solution anew
 _NEVER_STORED = ("application/vnd.jupyter.widget-view+json", RECORD)
-_KEPT_CELL_METADATA = {"tags", "nbgrader", "deletable", "editable"}
+_KEPT_CELL_METADATA = {"tags", "nbgrader", "deletable", "editable", "jupyter"}
 _OVERWRITTEN = re.compile(r"^.*\r(?=[^\n])", re.M)
 
 
@@ -73,9 +73,11 @@ def notebook_of(source, path, text, links=None):
 
 
 def _metadata(cell):
-    """Tags, and what nbgrader wants to know of an answer or a check."""
+    """Tags, whether its source is hidden, and what nbgrader wants to know of an answer or a check."""
     tags = list(cell.metadata.get("tags", []))
     metadata = {"tags": tags} if tags else {}
+    if cell.cell_type == "code" and hidden.call_of(cell.source):
+        metadata["jupyter"] = hidden.METADATA
     if "grade_id" in cell.metadata:
         check = "check" in tags
         metadata["nbgrader"] = {

@@ -7,7 +7,7 @@ import nbformat
 from jupytext.magics import is_magic
 from jupytext.stringparser import StringParser
 
-from manyhands.build import BuildError
+from manyhands.build import BuildError, hidden
 
 TAGS = {
     "setup": "run again after the cluster was healed",
@@ -32,6 +32,8 @@ def read(text, name="source"):
         cell.metadata.pop("cell_marker", None)
         if "tags" in cell.metadata and not cell.metadata["tags"]:
             del cell.metadata["tags"]
+        if cell.cell_type == "code":
+            cell.source = hidden.labelled(cell.source)
     _refuse_bare_magics(text, name)
     for number, cell in enumerate(notebook.cells, 1):
         problem = _problem(cell)

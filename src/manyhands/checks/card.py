@@ -36,12 +36,13 @@ def states(criteria):
     return found
 
 
-def html(name, criteria, hint_name=None, hint_steps=(), faults=()):
+def html(name, criteria, hint_name=None, hint_steps=(), faults=(), pictures=None):
     """The card of one report, with `criteria` as in its record. The reports of `faults`, which the ranks' cluster found
-    during the check, are folded, and the hint's steps are folded inside each other."""
+    during the check, are folded, and the hint's steps are folded inside each other. `pictures`: {criterion's name: the
+    `by_rank.Picture` that helps with its failure}."""
     told = list(zip(criteria, states(criteria)))
     worst = next((state for state in (FAIL, NOT_BEGUN, PASS) if state in (state for _, state in told)), BLOCKED)
-    rows = "".join(_row(one, state) for one, state in told)
+    rows = "".join(_row(one, state, (pictures or {}).get(one["name"])) for one, state in told)
     rows += "".join(map(_fault, faults))
     hint = _hint(hint_name, hint_steps) if worst in (FAIL, NOT_BEGUN) else ""
     return (f'<div role="group" aria-label="check: {escape(name)}" style="max-width: 60em; padding: .3em .8em .6em; '
@@ -60,10 +61,11 @@ def _head(name, told):
     return f'<div style="margin-bottom: .3em"><b>{escape(name)}</b>: {" · ".join(parts)}</div>'
 
 
-def _row(one, state):
+def _row(one, state, picture=None):
     badge = (f'<span style="flex: none; align-self: flex-start; padding: 0 .5em; border-radius: 3px; color: #ffffff; '
              f'background-color: {COLOUR[state]}; white-space: nowrap">{SIGN[state]} {_badge(one, state)}</span>')
-    text = f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}</div>'
+    text = (f'<div style="{BOX}; flex-basis: 20em"> {_lines(one["text"])}{_details(one["detail"], state)}'
+            f'{picture.html() if picture and state == FAIL else ""}</div>')
     return (f'<div style="display: flex; flex-wrap: wrap; gap: .2em .7em; padding: .35em 0; border-top: 1px solid '
             f'{LINE}">{badge}{text}</div>')
 

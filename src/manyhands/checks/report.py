@@ -37,6 +37,7 @@ class Report:
         self.name = name
         self.asked = {} if criteria is None else criteria[name]
         self.criteria = []
+        self.pictures = {}  # criterion's name -> what its card draws
         self.reports = []  # the Faults of the cluster whose reports are shown after this one
 
     def __enter__(self):
@@ -64,7 +65,7 @@ class Report:
 
     def judge(self, name, problems, values=(), **tolerance):
         """Add a criterion, and return whether it passed. `problems`: details of FAIL lines, or None. The first problem
-        counts. `values`, `atol`, `rtol`: as in `criterion`."""
+        counts, and its `picture` is for the card. `values`, `atol`, `rtol`: as in `criterion`."""
         if isinstance(values, Iterator):
             raise TypeError(f"the values of criterion {name!r} are an iterator, which the record cannot hold, so give "
                             "a list")
@@ -82,14 +83,14 @@ class Report:
         return {criterion["name"] for criterion in self.criteria}
 
     def criterion(self, name, *, points, text, passed, values=(), atol=0.0, rtol=0.0,
-                  rank=None, expected=None, got=None, mistake=None):
+                  rank=None, expected=None, got=None, mistake=None, picture=None):
         """Add one criterion, and return whether it passed.
 
         `values` is the evidence, namely numbers (nested lists, arrays and tensors will do) that depend on the seed and
         that the learner's code has produced, never the check's own expectation. The grader compares them with the
         solution's values to `atol` + `rtol` * |reference|. A criterion that passes without values is a mistake in the
         check and raises ValueError. `rank`, `expected`, `got` and `mistake` (the likely mistake and its remedy) are
-        shown if it fails.
+        shown if it fails, and `picture` (see `manyhands.checks.by_rank`) only in the card.
         """
         passed, values = bool(passed), flatten(values)
         if passed and not values:
@@ -100,6 +101,8 @@ class Report:
             detail["expected"], detail["got"] = told_apart(detail["expected"], detail["got"])
         detail = {key: shorten_lines(value) if key == "mistake" else shorten(value) for key, value in detail.items()}
         self._add(name, points, text, PASS if passed else FAIL, values, atol, rtol, detail)
+        if picture and not passed:
+            self.pictures[name] = picture
         return passed
 
     def blocked(self, name, *, points, text, why):
@@ -131,7 +134,7 @@ class Report:
         """The report as a card, for a notebook. The reports of the cluster are folded at its end."""
         name = hint_for(self.name)
         steps = steps_of(hints_of(name.split("-")[0])[name]) if name else ()
-        return card.html(self.name, self.criteria, name, steps, self._distinct_reports())
+        return card.html(self.name, self.criteria, name, steps, self._distinct_reports(), self.pictures)
 
     def show(self):
         """Show the report as a card in a learner's notebook, in colour on a terminal, and as plain lines elsewhere, and

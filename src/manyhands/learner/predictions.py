@@ -5,8 +5,9 @@
 
 In JupyterLab `predict` shows the choices or a field, elsewhere the call to make: `predict("06-messages", guess=8)`. A
 prediction is locked by its button, or when the next cell runs; from then on nothing changes it. Skipping one costs
-nothing. Predictions are kept with the learner's progress. In builds and tests (MANYHANDS_QUIET=1) both are silent, and
-strict: a value that answers the question with none of its choices is an error there.
+nothing. In a notebook, `settle` shows the result as a card, and `predict` does not show it again. Predictions are kept
+with the learner's progress. In builds and tests (MANYHANDS_QUIET=1) both are silent, and strict: a value that answers
+the question with none of its choices is an error there.
 """
 
 import io
@@ -16,15 +17,19 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from manyhands.checks import progress
-from manyhands.learner import board_line
+from manyhands.checks.report import in_notebook
+from manyhands.learner import board_line, prediction_card
 from manyhands.learner.questions import Question
 from manyhands.units import units
 
 LOCKED = "You predicted: {guess}. It is locked; now run the cells below."
+SHOWN_BELOW = "You predicted: {guess}. The result is shown below the run."
+TOO_LATE = "You made no prediction before the run. You can make it after a restart of the kernel."
 CAME_FIRST = "The run came before a prediction: {came}. You can predict it after a restart of the kernel."
 PLAIN = '{question}\n{answers}To predict: predict("{name}", guess=...). Or go on without.'
 SETTLED = "You predicted: {guess}. The run: {came}. {verdict}"
 NOT_PREDICTED = "The run: {came}. (You made no prediction.)"
+NONE, CHANGED = "You made no prediction.", "The question has changed since you answered it."
 RIGHT, OTHER = "Right.", "The outcome differs from your prediction."
 FACTOR = "The number differs from your prediction by a factor of {times}."
 NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cells above first."
@@ -54,9 +59,9 @@ def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None)
         if name in _forms:
             _forms[name].close(locked)
     if known := told(asked):
-        print(known)
+        _say(known, prediction_card.remark(asked.text, _without_outcome(asked)))
     elif name in _came:
-        print(CAME_FIRST.format(came=asked.words(_came[name])))
+        _say(CAME_FIRST.format(came=asked.words(_came[name])), prediction_card.remark(asked.text, TOO_LATE))
     else:
         _show(asked)
 
@@ -65,8 +70,8 @@ def settle(name, came):
     """Say what the run gave, as its value or as a function without arguments that returns it: for choices one of their
     texts, or True and False for "yes" and "no"; else the number. A first outcome stays.
 
-    Shows one line where the question was asked in this kernel. A run that was changed, or not made, is told, not
-    raised; in builds it is raised.
+    Shows a card, or one line outside a notebook, where the question was asked in this kernel. A run that was changed,
+    or not made, is told, not raised; in builds it is raised.
     """
     asked = _asked.get(name)
     if asked is None and not _quiet():
@@ -85,9 +90,9 @@ def settle(name, came):
     _came.setdefault(name, value)
     board_line.send({"prediction": name, "came": value})
     _remember_outcome(asked, value)
-    print(told(asked) or NOT_PREDICTED.format(came=asked.words(value)))
+    _say(told(asked) or NOT_PREDICTED.format(came=asked.words(value)), _outcome(asked, value))
     if name in _forms:
-        _forms.pop(name).close(told(asked) or CAME_FIRST.format(came=asked.words(_came[name])))
+        _forms.pop(name).close(_without_outcome(asked) or TOO_LATE)
 
 
 def _value_of(came):
@@ -116,6 +121,31 @@ def told(asked):
     if "came" not in kept:
         return LOCKED.format(guess=_words(asked, kept["guess"]))
     return SETTLED.format(guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept))
+
+
+def _without_outcome(asked):
+    """What is told of a prediction where its question is asked, since the card below the run shows the rest."""
+    kept = _found(asked.name)
+    return SHOWN_BELOW.format(guess=_words(asked, kept["guess"])) if "came" in kept else told(asked)
+
+
+def _outcome(asked, value):
+    """The card of what the run gave; `value`: of this run, if no prediction was settled before."""
+    kept = _found(asked.name)
+    guess = _words(asked, kept["guess"]) if kept else None
+    came = _words(asked, kept.get("came", value))
+    right, verdict = (kept["right"], _verdict(kept)) if "came" in kept else (None, CHANGED if kept else NONE)
+    return prediction_card.outcome(asked.text, guess, came, right, verdict)
+
+
+def _say(plain, html):
+    """A card in a notebook; where a page cannot draw it, and outside a notebook, the plain text."""
+    if not in_notebook():
+        print(plain)
+        return
+    from IPython.display import display
+
+    display({"text/plain": plain, "text/html": html}, raw=True)
 
 
 def _verdict(kept):
@@ -170,12 +200,12 @@ def _show(asked):
     """A form in a notebook; where nobody draws one, and in a terminal, the call that answers."""
     numbered = [f"  {number}. {choice}\n" for number, choice in enumerate(asked.choices, 1)]
     plain = PLAIN.format(question=asked.text, answers="".join(numbered), name=asked.name)
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if getattr(shell, "kernel", None) is None:
+    if not in_notebook():
         print(plain)
         return
     from manyhands.learner.plain_form import PlainForm, is_needed
 
+    shell = sys.modules["IPython"].get_ipython()
     if is_needed(shell):
         form = PlainForm(asked)
     else:

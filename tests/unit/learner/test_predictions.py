@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from manyhands.checks import progress
-from manyhands.learner import board_line, plain_form, predictions, questions, start_page
+from manyhands.checks import card, progress
+from manyhands.learner import board_line, plain_form, prediction_card, predictions, questions, start_page
 from manyhands.learner.questions import Question
 from manyhands.units import units
 
@@ -298,3 +298,57 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     skipped.end()
     assert {name: one["guess"] for name, one in progress.predictions(work, UNIT).items()} == {"06-a": "neither", "06-b": 7}
     assert "Not predicted" in skipped.said.value and skipped.answer.disabled
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a notebook shows, [{MIME type: text}]."""
+    found = []
+    monkeypatch.setattr(predictions, "in_notebook", lambda: True)
+    monkeypatch.setattr(predictions, "find_spec", lambda name: None)  # no widgets: the form has tests of its own
+    monkeypatch.setattr(pytest.importorskip("IPython.display"), "display", lambda data, raw: found.append(data))
+    return found
+
+
+@pytest.mark.parametrize(("guess", "came", "sign", "colour", "verdict"), [
+    (8, 8, "✓", card.COLOUR["pass"], "Right."), (8, 4, "✗", prediction_card.SURPRISE, "differs from your prediction by a factor of 2."),
+    (None, 4, "○", card.COLOUR[card.NOT_BEGUN], "You made no prediction."),
+])
+def test_a_notebook_shows_the_result_as_a_card_with_a_sign_and_both_answers(shown, capsys, guess, came, sign, colour, verdict):
+    predictions.predict(*NUMBER, unit="<b>messages", guess=guess)
+    predictions.settle("06-messages", came)
+    text, page = shown[-1]["text/plain"], shown[-1]["text/html"]
+    assert len(shown) == 1 + (guess is not None) and f"{sign} " in page and colour in page and verdict in page
+    assert "<b>messages" not in page and f"The run:</small> <b>{came} &lt;b&gt;messages</b>" in page
+    assert ("Your prediction:</small>" in page) == (guess is not None) and NUMBER[1] in page
+    capsys.readouterr()
+    predictions.in_notebook = lambda: False
+    predictions.settle("06-messages", came)
+    assert capsys.readouterr().out == text + "\n", "where no card is drawn, the text is as in a terminal"
+
+
+def test_a_result_is_shown_once_below_the_run(shown, fresh):
+    predictions.predict(*CHOICE, guess=1)
+    predictions.settle("06-apart", "neither")
+    fresh()
+    predictions.predict(*CHOICE)  # the next morning: the answer does not stand before the run
+    assert "neither" not in shown[-1]["text/html"] and "You predicted: closer. The result is shown below the run." in shown[-1]["text/html"]
+    predictions.settle("06-apart", "neither")
+    assert "The run:</small> <b>neither" in shown[-1]["text/html"]
+
+
+def test_a_form_that_is_settled_does_not_repeat_the_result(shown, monkeypatch):
+    closed = []
+    for name, guess in (("06-a", 1), ("06-b", None)):
+        predictions.predict(name, *CHOICE[1:], guess=guess)
+        monkeypatch.setitem(predictions._forms, name, SimpleNamespace(close=closed.append))
+        predictions.settle(name, "neither")
+    assert closed == ["You predicted: closer. The result is shown below the run.", predictions.TOO_LATE] and predictions._forms == {}
+
+
+def test_a_prediction_of_an_earlier_question_is_no_mistake(shown, work):
+    progress.lock_prediction(work, UNIT, "06-apart", "sideways")
+    predictions.predict(*CHOICE)
+    predictions.settle("06-apart", "neither")
+    page = shown[-1]["text/html"]
+    assert "○ The question has changed since you answered it." in page and "sideways" in page and "✗" not in page

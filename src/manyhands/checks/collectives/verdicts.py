@@ -5,6 +5,7 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 
 from dataclasses import dataclass
 
+from manyhands.checks import by_rank
 from manyhands.checks.collectives.words import MISTAKES
 
 
@@ -76,8 +77,8 @@ def traffic(answers):
     return found
 
 
-def _problem(t, name, expected, got, rank=None, **facts):
-    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["messages", name].format(p=t.p, depth=depth(t.p), **facts)}
+def _problem(t, name, expected, got, rank=None, drawn=None, **facts):
+    return {"rank": rank, "expected": expected, "got": got, "mistake": MISTAKES["messages", name].format(p=t.p, depth=depth(t.p), **facts), "picture": drawn}
 
 
 def _library(t):
@@ -109,7 +110,8 @@ def tree_problem(t):
     busiest = t.messages.index(most)
     if most > limit:
         name = "star" if most == t.p - 1 else "often"
-        return _problem(t, name, f"at most {limit} messages from one rank", most, rank=t.members[busiest])
+        drawn = by_rank.numbers("messages sent", limit, t.messages, t.members, at_most=True)
+        return _problem(t, name, f"at most {limit} messages from one rank", most, rank=t.members[busiest], drawn=drawn)
     if t.rounds > limit:
         return _problem(t, "chain" if t.rounds == t.p - 1 else "rounds", f"at most {limit} rounds", t.rounds)
     return None
@@ -131,7 +133,8 @@ def ring_problem(t, halves):
             return _problem(t, "not next", f"only to rank {following}", f"to {peers}", rank=t.members[me])
         if not low <= messages <= high:
             name = "too many rounds" if messages > high else "too few rounds"
-            return _problem(t, name, high, messages, rank=t.members[me], halves="2 (p - 1)" if halves == 2 else "p - 1")
+            drawn = by_rank.numbers("messages sent", high, t.messages, t.members, at_most=not low)
+            return _problem(t, name, high, messages, rank=t.members[me], drawn=drawn, halves="2 (p - 1)" if halves == 2 else "p - 1")
     if t.rounds > _most_rounds(t, halves):
         return _problem(t, "serial", halves * (t.p - 1), t.rounds)
     return None
@@ -169,6 +172,7 @@ def bytes_problem(t, halves):
     total, one = sum(t.sent), max(t.sent)
     if low <= total <= high and one <= most:
         return None
+    drawn = by_rank.numbers("bytes sent", low // t.p, t.sent, t.members, within=most * t.p / max(low, 1) - 1)
     if total > high:
         name = "gathers" if abs(total - t.p * (t.p - 1) * t.size) <= t.p * t.itemsize * t.p else "more bytes"
     elif total < low:
@@ -176,8 +180,8 @@ def bytes_problem(t, halves):
         name = "one half" if halves == 2 and some else "fewer bytes"
     else:
         name = "one place" if one * t.p > 1.4 * low else "uneven"
-        return _problem(t, name, f"about {low // t.p} bytes", f"{one} bytes", rank=t.members[t.sent.index(one)], ratio=f"{one * t.p / low:.1f}")
-    return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes")
+        return _problem(t, name, f"about {low // t.p} bytes", f"{one} bytes", rank=t.members[t.sent.index(one)], drawn=drawn, ratio=f"{one * t.p / low:.1f}")
+    return _problem(t, name, f"{low} bytes, all ranks together", f"{total} bytes", drawn=drawn)
 
 
 def bytes_evidence(t, halves):
@@ -195,7 +199,7 @@ def halving_problem(t):
     rank = t.members[t.sent.index(one)]
     if one != right:
         name = "half used" if 2 * one == 3 * right else "half of it" if 2 * one == right else "more than a half" if one > right else "fewer bytes"
-        return _problem(t, name, f"{right} bytes", f"{one} bytes", rank=rank, rounds=rounds)
+        return _problem(t, name, f"{right} bytes", f"{one} bytes", rank=rank, drawn=by_rank.numbers("bytes sent", right, t.sent, t.members), rounds=rounds)
     if t.rounds != rounds:
         return _problem(t, "not halving", f"{rounds} rounds", f"{t.rounds} rounds", rounds=rounds)
     return None

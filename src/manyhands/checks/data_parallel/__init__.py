@@ -63,8 +63,8 @@ def step(cluster, function):
     """Check `function(model, x, y, rate, decay, group)` against the weights and objectives of a single process."""
     with check("step", cluster) as report:
         answers = report.on_ranks("data_parallel.ranks", "steps", function, seed(), remark="group")
-        cases, apart = _cases(answers), verdicts.groups_apart(answers)
-        problems = (verdicts.weights_problem(rank, case, apart) for rank, case in cases)
+        cases, apart, groups = _cases(answers), verdicts.groups_apart(answers), verdicts.by_group(answers)
+        problems = (verdicts.weights_problem(rank, case, apart, groups[tuple(case["members"])]) for rank, case in cases)
         report.judge("weights", problems, [[case["got"], case["frozen"], case["beyond"]] for _, case in cases], atol=verdicts.ATOL)
         problems = (verdicts.objective_problem(rank, case) for rank, case in cases)
         report.judge("objective", problems, [case["said"] for _, case in cases], atol=verdicts.ATOL)

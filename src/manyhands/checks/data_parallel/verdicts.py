@@ -3,6 +3,7 @@
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
 
+from manyhands.checks import by_rank
 from manyhands.checks.data_parallel.words import MISTAKES
 
 ATOL = 1e-9
@@ -29,7 +30,14 @@ def cover_problem(case):
         mistake = "rows twice"
     else:
         mistake = "rows dropped"
-    return {"expected": f"each of {n} rows once", "got": [len(rows) for rows in got], "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"])}
+    return {"expected": f"each of {n} rows once", "got": [len(rows) for rows in got], "mistake": MISTAKES[mistake].format(n=n, p=case["world_size"]),
+            "picture": by_rank.rows(n, _neighbours(n, case["world_size"]), got)}
+
+
+def _neighbours(n, p):
+    """Return the rows of each of p ranks, which differ by at most one in number, the larger shards first."""
+    bounds = [rank * (n // p) + min(rank, n % p) for rank in range(p + 1)]
+    return [list(range(*pair)) for pair in zip(bounds, bounds[1:])]
 
 
 def _no_rows(case):
@@ -51,7 +59,7 @@ def even_problem(case):
         mistake = "not all"
     else:
         mistake = "not even" if max(sizes) > max(right) else "rounded up"
-    return {"expected": right, "got": sizes, "mistake": MISTAKES[mistake].format(n=n, p=p)}
+    return {"expected": right, "got": sizes, "mistake": MISTAKES[mistake].format(n=n, p=p), "picture": by_rank.numbers("rows", right, sizes)}
 
 
 # ------------------------------------------------------------------ 2: sum_gradients
@@ -146,7 +154,8 @@ def groups_apart(answers):
             if any(far(*pair) for other in others for pair in zip(other["got"], first["got"]))}
 
 
-def weights_problem(rank, case, apart=()):
+def weights_problem(rank, case, apart=(), group=()):
+    """Judge one rank's weights. `group`: the cases of all ranks of its group, for the picture."""
     facts = {"p": len(case["members"]), "members": case["members"]}
     if not case["frozen"]:
         return {"rank": rank, "mistake": MISTAKES["step", "frozen moved"]}
@@ -154,8 +163,16 @@ def weights_problem(rank, case, apart=()):
         return {"rank": rank, "mistake": MISTAKES["step", "whole batch"].format(beyond=case["beyond"], **facts)}
     if case["looks"]:
         looks = "apart" if case["looks"] == "other" and tuple(case["members"]) in apart else case["looks"]
-        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", looks].format(**facts)}
+        return {"rank": rank, "expected": case["right"], "got": case["got"], "mistake": MISTAKES["step", looks].format(**facts),
+                "picture": _weight_by_rank(case, group)}
     return None
+
+
+def _weight_by_rank(case, group):
+    """Return a picture of the first weight that is wrong, as each rank of the group has it."""
+    place = next((place for place, pair in enumerate(zip(case["got"], case["right"])) if far(*pair)), 0)
+    right, got = ([one[key][place] if place < len(one[key]) else None for one in group] for key in ("right", "got"))
+    return by_rank.numbers(f"weight {place}", right, got, case["members"], within=ATOL)
 
 
 def _all_near(got, right):

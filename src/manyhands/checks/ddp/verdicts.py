@@ -5,6 +5,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 
 import numpy as np
 
+from manyhands.checks import by_rank
 from manyhands.checks.ddp.words import MISTAKES
 
 ATOL = 1e-5
@@ -47,11 +48,21 @@ def state_problem(group, plain):
                 close = np.allclose(case["after"][i], root["before"][i], rtol=0.01, atol=0.01)
                 mistake = "rounded state" if close else "wrong root"
             return {"rank": rank, "expected": root["before"][i], "got": case["after"][i],
-                    "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group))}
+                    "mistake": MISTAKES[mistake].format(name=name, rank=rank, root=min(group)),
+                    "picture": _first_numbers(name, group, root["before"][i], [one["after"][i] for one in group.values()])}
         if not in_place(case, plain):
             name = next(name for i, name in enumerate(case["names"]) if is_plain(case, i) == plain and not case["same memory"][i])
             return {"rank": rank, "mistake": MISTAKES["new memory"].format(name=name)}
     return None
+
+
+def _first_numbers(name, group, right, got):
+    """A picture of the number that differs most between what the ranks of a group have and what is right; None if their shapes differ."""
+    right, got = np.ravel(right), [np.ravel(one) for one in got]
+    if not right.size or any(one.shape != right.shape for one in got):
+        return None
+    place = int(np.argmax(np.abs(np.array(got) - right).max(axis=0)))
+    return by_rank.numbers(f"{name}, number {place}", float(right[place]), [float(one[place]) for one in got], list(group), within=1e-5)
 
 
 def cut(names, bytes_of, bucket_bytes):
@@ -108,7 +119,8 @@ def land_problem(group):
         for rank, case in group.items():
             got = case["got"][i]
             if got is None or far(got, mean):
-                return {"rank": rank, "expected": mean, "got": got, "mistake": average_mistake(got, mean, case["local"][i], len(cases))}
+                drawn = None if any(one["got"][i] is None for one in cases) else _first_numbers("gradient", group, mean, [one["got"][i] for one in cases])
+                return {"rank": rank, "expected": mean, "got": got, "mistake": average_mistake(got, mean, case["local"][i], len(cases)), "picture": drawn}
             if case["shapes"][i] != cases[0]["shapes"][i]:
                 return {"rank": rank, "expected": cases[0]["shapes"][i], "got": case["shapes"][i], "mistake": MISTAKES["shape"]}
     return None
@@ -257,7 +269,8 @@ def padding_problem(case):
     if len(set(sizes)) > 1 or sizes[0] != per_rank:
         even = len(set(sizes)) == 1
         mistake = "dropped" if sum(sizes) < n else "without end" if max(sizes) == MOST else "too many" if even else "uneven"
-        return {"expected": [per_rank] * world_size, "got": sizes, "mistake": MISTAKES[mistake].format(**facts)}
+        return {"expected": [per_rank] * world_size, "got": sizes, "mistake": MISTAKES[mistake].format(**facts),
+                "picture": by_rank.numbers("samples", per_rank, sizes)}
     if case["lengths"] != sizes:
         return {"expected": sizes, "got": case["lengths"], "mistake": MISTAKES["length"].format(**facts)}
     if {index for indices in got for index in indices} != set(range(n)):

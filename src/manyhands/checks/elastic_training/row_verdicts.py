@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from manyhands.checks import by_rank
 from manyhands.checks.elastic_training.verdicts import say
 
 
@@ -38,7 +39,10 @@ def lengths_problem(lengths, batch):
     any other batch."""
     if sum(lengths) != batch:
         return say("too few", found=sum(lengths), wanted=batch)
-    return None if max(lengths) - min(lengths) <= 1 else say("uneven", most=max(lengths), least=min(lengths))
+    if max(lengths) - min(lengths) <= 1:
+        return None
+    right = [batch // len(lengths) + (rank < batch % len(lengths)) for rank in range(len(lengths))]
+    return {**say("uneven", most=max(lengths), least=min(lengths)), "picture": by_rank.numbers("rows of the batch", right, lengths)}
 
 
 def world_problem(alone, together, again, world):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manyhands.checks import by_rank
 from manyhands.checks.elastic_training.words import MISTAKES
 from manyhands.checks.in_kernel import call
 
@@ -155,7 +156,8 @@ def ranks_problem(lives):
     for number, ranks in enumerate(lives, 1):
         for rank, (*_, weights) in enumerate(ranks):
             if (apart := _apart(weights, ranks[0][-1])) > ATOL:
-                return _say("life apart", "largest difference from rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
+                problem = _say("life apart", "largest difference from rank 0: 0", f"{apart:.3g}", life=number, rank=rank)
+                return {**problem, "picture": by_rank.numbers("largest difference from rank 0", 0, from_rank_0(lives)[number - 1])}
     return None
 
 

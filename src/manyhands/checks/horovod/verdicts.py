@@ -6,6 +6,7 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 
 import copy
 
+from manyhands.checks import by_rank
 from manyhands.checks.horovod.words import MISTAKES
 from manyhands.checks.report import Stopped
 
@@ -202,4 +203,5 @@ def loss_problem(rank, case, everyone):
     wrong = [(number, one["said"]) for number, one in enumerate(everyone) if not same(one["said"], mean, LOSS_ATOL)]
     known = (name for name, values in looks.items() if all(same(said, values[number], LOSS_ATOL) for number, said in wrong))
     mistake = ("tensor" if case["tensor"] else "no number") if got is None else next(known, "loss")
-    return {"rank": rank, "expected": mean, "got": got, "mistake": MISTAKES["finish", mistake]}
+    return {"rank": rank, "expected": mean, "got": got, "mistake": MISTAKES["finish", mistake],
+            "picture": by_rank.numbers("loss", mean, [one["said"] for one in everyone], within=LOSS_ATOL)}

@@ -5,6 +5,7 @@ Every verdict is None, or the details of a FAIL line: `expected`, `got` and the 
 
 import numpy as np
 
+from manyhands.checks import by_rank
 from manyhands.checks.mirrored_strategy.words import MISTAKES
 
 ATOL = 1e-5
@@ -208,7 +209,8 @@ class Epoch:
             return say("too few", expected=self.examples, batch=self.examples, got=total)
         for i, got in enumerate(counts):
             if got > self.share():
-                return say("one replica", got=got, i=i, batch=self.examples, share=self.share())
+                drawn = by_rank.numbers("examples in an epoch", self.share(), counts, who="replica", at_most=True)
+                return {**say("one replica", got=got, i=i, batch=self.examples, share=self.share()), "picture": drawn}
             if not got:
                 return say("idle replica", i=i)
         return None

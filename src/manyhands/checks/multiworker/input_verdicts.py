@@ -1,5 +1,6 @@
 """How the checks of unit 07 judge input pipelines and checkpoints, in the form that `verdicts` describes."""
 
+from manyhands.checks import by_rank
 from manyhands.checks.multiworker.verdicts import say
 from manyhands.checks.record import shorten
 
@@ -32,7 +33,8 @@ def once_problem(case):
     else:
         mistake = "twice" if twice else "lost"
     got = f"{' + '.join(map(str, sizes))} samples, with {shorten(twice)} more than once and {shorten(never)} never"
-    return say(mistake, expected=f"each of {case['n']} samples once", got=got, **words)
+    taken = [[sample for batch in own for sample in batch] for own in case["epochs"][0]]
+    return {**say(mistake, expected=f"each of {case['n']} samples once", got=got, **words), "picture": by_rank.samples(case["n"], taken, "pipeline")}
 
 
 def batch_problem(case):

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from math import prod
 
+from manyhands.checks import by_rank
 from manyhands.checks.parameter_servers.words import MISTAKES
 
 ITEM = 8  # bytes of a number
@@ -111,7 +112,9 @@ def limit_problem(case):
     if most <= case["link"] and together >= all_bytes(case["shapes"]):
         return None
     name = _looks(case) if most > case["link"] else "not all kept"
-    return {"expected": f"at most {case['link']} bytes in each step", "got": [one * case["workers"] for one in kept(case)],
+    got = [one * case["workers"] for one in kept(case)]
+    return {"expected": f"at most {case['link']} bytes in each step", "got": got,
+            "picture": by_rank.numbers("bytes in each step", case["link"], got, who="server", at_most=True),
             "mistake": MISTAKES["limit", name].format(**{key: case[key] for key in ("workers", "servers", "link")}, most=max(kept(case)), room=case["link"] // case["workers"])}
 
 

@@ -1,0 +1,39 @@
+"""Cells that ask for a prediction, or compare it with the run: `predict(...)` and `settle(...)`.
+
+Their source holds the answer, or the choices that the form shows, so notebooks hide it (`jupyter.source_hidden`). A
+reader can open it. JupyterLab shows the first line of a hidden cell, so this line says what the cell does.
+"""
+
+import ast
+
+LABELS = {
+    "predict": "# Run this cell to make your prediction.",
+    "settle": "# Run this cell to compare your prediction with the outcome.",
+}
+METADATA = {"source_hidden": True}  # of a cell, under "jupyter"
+_NEEDED = (ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Assign)
+
+
+def call_of(source):
+    """The function, "predict" or "settle", that a code cell calls first if the cell consists of such calls and of the
+    imports, definitions and assignments that they need, or None."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):  # a cell with a magic, or broken
+        return None
+    called = [_called(statement) for statement in body]
+    if any(name is None and not isinstance(one, _NEEDED) for name, one in zip(called, body)):
+        return None
+    return next(filter(None, called), None)
+
+
+def _called(statement):
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+    return name if name in LABELS else None
+
+
+def labelled(source):
+    """The source of a code cell, with the line that says what it does in front if notebooks hide it."""
+    label = LABELS.get(call_of(source))
+    return f"{label}\n{source}" if label and source.split("\n", 1)[0] != label else source
