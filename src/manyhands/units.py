@@ -53,6 +53,7 @@ class Unit:
     name: str  # NN_topic
     title: str
     framework: str
+    sentence: str = ""  # what the unit does, on the web site
     memory_gib: float | None = None  # of the tutorial's processes at their peak: `python -m benchmarks memory`
     torch: str = ""  # the oldest PyTorch on which each cell runs, where older ones lack something
 

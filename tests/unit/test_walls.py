@@ -27,12 +27,12 @@ MAY = {
     "gpu_stand_in": {"gpu_stand_in"},
     "data": {"numpy", "sklearn"},
     "checks": {"checks", "numpy", "IPython"},
-    "build": {"build", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
+    "build": {"build", "learner", "jupytext", "nbformat", "nbgrader", "nbclient", "nbconvert", "traitlets", "psutil", "pytest", "nbval"},
     "learner": {"learner", "checks", "IPython", "ipywidgets"},
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado", "dateutil"},
     "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},  # of simulate what a collective costs
-    "website": {"website", "build", "nbformat", "docutils"},
+    "website": {"website", "build", "learner", "nbformat", "docutils"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {

@@ -14,11 +14,11 @@ from manyhands.build.processes import adopt_orphans, children, end, release_orph
 from manyhands.machine import CELL_S
 
 
-def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None):
+def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None, more=None):
     """Run the notebook's cells in place, the kernel standing in `folder`; a BuildError names unit, cell and traceback.
 
     Cells tagged raises-exception may fail, and must. Processes that the notebook leaves behind are ended.
-    `progress(number, of)` hears which cell begins.
+    `progress(number, of)` hears which cell begins. The kernel sees the environment variables `more` too.
     """
     adopt_orphans()
     before = children()
@@ -33,7 +33,7 @@ def execute(notebook, folder, name, cell_timeout_s=CELL_S, seed=0, progress=None
     client = _client(notebook, folder, home, cell_timeout_s, begins)
     try:
         with open(home / "kernel.log", "w") as kernel_log:
-            client.execute(env=kernel_environment(home, seed), stderr=kernel_log)
+            client.execute(env=kernel_environment(home, seed, **(more or {})), stderr=kernel_log)
     except CellExecutionError:
         raise BuildError(_story(notebook, name, started[-1], "raises an error")) from None
     except CellTimeoutError:

@@ -8,6 +8,7 @@ from pathlib import Path
 from manyhands import unit_links
 from manyhands.build import BuildError, canonical, cell_ids, hosted_copies, labs, layout, points, text
 from manyhands.build.execute import execute
+from manyhands.learner import outcomes
 
 _PICTURES = ("image/png", "image/jpeg")
 
@@ -16,7 +17,8 @@ def build(piece, run=True, remeasure=False, progress=None):
     """Write the files that belong to a piece; the list of those that changed, the source too if it had to be tidied.
     `progress(number, of)` hears which cell begins."""
     tidied = write_all({piece.source: text.write(read_source(piece)).encode()})
-    notebook = make_notebook(piece, run=run, remeasure=remeasure, progress=progress)
+    given = {}
+    notebook = make_notebook(piece, run=run, remeasure=remeasure, progress=progress, given=given)
     files = {piece.notebook: canonical.to_bytes(notebook), **script_files(piece)}
     changed = tidied + write_all(files)
     if piece.lab:
@@ -24,6 +26,9 @@ def build(piece, run=True, remeasure=False, progress=None):
         released = make_lab(piece)
         changed += write_all(released)
         changed += _remove(others(piece.lab.parent, released))
+    elif run and (given or outcomes.of(outcomes.read(piece.root), piece.number)):
+        kept = outcomes.text_with(piece.root, piece.number, given)
+        changed += write_all({piece.root / outcomes.FILE: kept.encode()})
     return changed + write_all(hosted_copy(piece))
 
 
@@ -53,8 +58,9 @@ def expected_notebook(piece):
     return notebook
 
 
-def make_notebook(piece, run=True, remeasure=False, progress=None):
-    """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text."""
+def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
+    """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text. With it, the
+    dict `given` receives what the run gave for each question that the notebook asks."""
     notebook = expected_notebook(piece)
     stored = stored_cells(piece)
     name = piece.short(piece.notebook)
@@ -68,7 +74,10 @@ def make_notebook(piece, run=True, remeasure=False, progress=None):
         for path, data in script_files(piece).items():
             write_one(staged.root / path.relative_to(piece.root), data)
         staged.folder.mkdir(parents=True, exist_ok=True)
-        execute(notebook, staged.folder, name, progress=progress)
+        notes = Path(stage) / "outcomes"
+        execute(notebook, staged.folder, name, progress=progress, more={outcomes.NOTES: str(notes)})
+        if given is not None:
+            given |= outcomes.noted(notes)
         canonical.clean(notebook, piece.root)
         canonical.refuse_places(notebook, name, (piece.root, stage))
     for number, cell in enumerate(notebook.cells, 1):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyhands.build import BuildError, canonical, hosted_copies, layout, make, text
+from manyhands.learner import outcomes
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def drifts_of(piece, run=False):
             return [Drift(notebook, what, _remedy(piece, stored, build))]
         if canonical.to_bytes(stored) != piece.notebook.read_bytes():
             return [Drift(notebook, "is not in canonical form", f"{build} --no-execute")]
-        return _other_files(piece, f"{build} --no-execute")
+        return _outcomes(piece, build) or _other_files(piece, f"{build} --no-execute")
     except BuildError as error:
         return [Drift(source, str(error), f"repair this, then run: {build}")]
 
@@ -90,6 +91,16 @@ def _remedy(piece, stored, build):
     if stored.metadata.get("manyhands") != make.expected_notebook(piece).metadata.manyhands:
         return build
     return f"{build}, or, to keep an edit of the notebook: manyhands adopt {piece.short(piece.notebook)}"
+
+
+def _outcomes(piece, build):
+    """Each question of a tutorial has what its run gave; the web site settles predictions with it."""
+    try:
+        wanting = [] if piece.lab else outcomes.wanting(piece.root, piece.number)
+    except ValueError as error:
+        return [Drift(outcomes.FILE, str(error), f"delete it, then run: {build}")]
+    what = f"has no outcome that answers {', '.join(wanting)}"
+    return [Drift(outcomes.FILE, what, build)] if wanting else []
 
 
 def _other_files(piece, build):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from manyhands.checks import progress
 from manyhands.checks.report import in_notebook
-from manyhands.learner import board_line, prediction_card
+from manyhands.learner import board_line, outcomes, prediction_card
 from manyhands.learner.questions import Question
 from manyhands.units import units
 
@@ -86,6 +86,7 @@ def settle(name, came):
         print(NOTHING_CAME.format(name=name, why=str(problem).split("\n")[0][:120] or type(problem).__name__))
         return
     if _quiet():
+        outcomes.note(name, value)
         return
     _came.setdefault(name, value)
     board_line.send({"prediction": name, "came": value})

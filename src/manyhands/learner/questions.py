@@ -104,8 +104,8 @@ def calls(source, functions=("predict", "settle")):
     return [(node.func.id, node) for node in sorted(found, key=lambda node: node.lineno)]
 
 
-def _question(call):
-    """The question that a written call asks; ValueError where its arguments are not written out."""
+def question_of(call):
+    """The question that a written call of `predict` asks; ValueError where its arguments are not written out."""
     given = dict(zip(("name", "text", "choices"), map(ast.literal_eval, call.args)))
     given |= {one.arg: ast.literal_eval(one.value) for one in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})
@@ -118,7 +118,7 @@ def questions(folder):
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
             sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-            asked = [_question(call) for source in sources for _, call in calls(source, ("predict",))]
+            asked = [question_of(call) for source in sources for _, call in calls(source, ("predict",))]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         found |= {question.name: question for question in asked}

@@ -1,5 +1,5 @@
-"""A Sphinx extension: pictures named by what they show, the cheat sheet on one sheet, excerpts in a search without a
-server.
+"""A Sphinx extension: pictures named by what they show, predictions as forms, the cheat sheet on one sheet, excerpts in
+a search without a server.
 """
 
 import json
@@ -7,6 +7,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from docutils import nodes
+
+from manyhands.learner import outcomes
+from manyhands.units import find_root
+from manyhands.website import web_predictions
 
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
@@ -29,6 +33,12 @@ def name_pictures(app, doctree, docname):
                 break
 
 
+def ask(app, docname, source):
+    """Tutorials ask for predictions; the notebook that a reader can download stays as it is."""
+    if docname.startswith("notebooks/") and docname != "notebooks/index":
+        source[0] = web_predictions.with_forms(source[0], outcomes.read(find_root()))
+
+
 def add_files(app, pagename, templatename, context, doctree):
     """What one page alone needs."""
     if pagename == PRINTED:
@@ -48,6 +58,7 @@ def write_texts(app, failed):
 
 
 def setup(app):
+    app.connect("source-read", ask)
     app.connect("doctree-resolved", name_pictures)
     app.connect("html-page-context", add_files)
     app.connect("build-finished", write_texts)

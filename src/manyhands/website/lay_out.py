@@ -1,6 +1,6 @@
 """The source folder of the site: what is committed, side by side, with a page in front of each kind.
 
-`notebooks/`, `labs/` and `docs/` stand as they do in the clone, so that the links between them hold.
+`notebooks/`, `labs/` and `docs/` are arranged as they do in the clone, so that the links between them hold.
 """
 
 import io
@@ -12,16 +12,11 @@ from pathlib import Path
 
 from manyhands.build import BuildError
 from manyhands.units import units
+from manyhands.website import lists
 from manyhands.website.links import PAGES, Links
 
 SETTINGS = Path(__file__).with_name("settings")
 MATHJAX = "tex-svg.js"  # one file, letters included
-MANUALS = {  # the others stand under the last heading
-    "For attendees": ["docs/SETUP", "docs/CLINIC", "docs/HANGS"],
-    "For instructors": ["docs/TEACHING", "docs/GRADING", "docs/HUB", "docs/HACKATHON", "docs/ATTACKS"],
-    "What runs, and how fast": ["docs/SYSTEMS", "docs/CHAINERMN", "docs/BENCHMARKS", "docs/GPU"],
-    "For maintainers": ["CONTRIBUTING"],
-}
 OWN_ENTRY = ("docs/GLOSSARY", "docs/CHEAT_SHEET")
 
 
@@ -42,7 +37,7 @@ def lay_out(root, folder):
         _offer_lab(root, unit, folder)
         for kind in ("html", "pdf"):
             _copy(root, f"slides/built/{unit.name}.{kind}", folder / "extra")
-    _write_lists(folder, there, done)
+    _write_lists(root, folder, there, done)
     _mathjax(folder / "static" / "mathjax")
     return [folder / path for unit in there for path in (unit.tutorial, unit.lab)]
 
@@ -62,7 +57,7 @@ def _put(root, path, folder):
     if not path.endswith(PAGES):
         _copy(root, path, folder)
         return []
-    target = folder / ("index.md" if path == "README.md" else path)
+    target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     text, links = (root / path).read_text(encoding="utf-8"), Links(path, root)
     target.write_text(links.mended(text) if path.endswith(".md") else _mended_cells(text, links), encoding="utf-8")
@@ -95,50 +90,26 @@ def _offer_lab(root, unit, folder):
     target.write_bytes(data.getvalue())
 
 
-def _write_lists(folder, there, pages):
-    """The pages in front: tutorials, labs, slides, manuals; and what stands behind the first page."""
-    rows = [f"| {unit.number} | [{unit.title}]({unit.name}.ipynb) | {unit.framework} | {_minutes(unit, 0)} |"
-            for unit in there]
-    _write(folder / "notebooks/index.md", "Tutorials",
-           "You can read the tutorials here with all outputs. To run them, use `make lab`.",
-           ["| # | tutorial | framework | minutes |", "|---|---|---|---|", *rows], [unit.name for unit in there])
-    rows = [f"| {unit.number} | [{unit.title}]({unit.name}/{unit.name}.ipynb) | {_minutes(unit, 1)} "
-            f'| <a href="../downloads/{unit.name}.zip" download>{unit.name}.zip</a> |' for unit in there]
-    _write(folder / "labs/index.md", "Labs",
-           "These are the unsolved labs that attendees get. You solve them in JupyterLab, where their checks can run.",
-           ["| # | lab | minutes | download |", "|---|---|---|---|", *rows],
-           [f"{unit.name}/{unit.name}" for unit in there])
-    rows = [f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> '
-            f'| <a href="built/{unit.name}.pdf">PDF</a> |' for unit in there]
-    _write(folder / "slides/index.md", "Slides", "One deck for each unit. They need no network either.",
-           ["| # | deck | to print |", "|---|---|---|", *rows], [])
-    texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md") and page != "README.md"]
-    _write(folder / "docs/index.md", "Manuals", "", _manuals(texts), [])
-    with open(folder / "index.md", "a", encoding="utf-8") as first:
-        first.write("\n" + _hidden(["notebooks/index", "labs/index", "slides/index",
-                                    *(name for name in OWN_ENTRY if name in texts), "docs/index"]))
+def _write_lists(root, folder, there, pages):
+    """The pages in front: the first page, tutorials, labs, slides, manuals; and what the header leads to."""
+    texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md")]
+    manuals = [name for name in texts if name not in OWN_ENTRY]
+    names = [unit.name for unit in there]
+    _write(folder / "notebooks/index.md", ["# Tutorials\n", *lists.tutorials(root, there)], names)
+    _write(folder / "labs/index.md", ["# Labs\n", *lists.labs(root, there)], [f"{name}/{name}" for name in names])
+    _write(folder / "slides/index.md", ["# Slides\n", *lists.slides(root, there)], [])
+    _write(folder / "docs/index.md", ["# Manuals\n", *lists.manuals(manuals)], [f"/{name}" for name in manuals])
+    _write(folder / "index.md", [lists.first_page(root, there)],
+           ["notebooks/index", "labs/index", "slides/index", *(name for name in OWN_ENTRY if name in texts),
+            "docs/index"])
+    for name, text in lists.covers(root, there).items():
+        _write(folder / "static" / "covers" / name, [text], [])
 
 
-def _manuals(texts):
-    """The manuals under their headings; those that `MANUALS` does not name are the maintainers'."""
-    groups = {title: [name for name in names if name in texts] for title, names in MANUALS.items()}
-    named = {name for names in groups.values() for name in names}.union(OWN_ENTRY)
-    groups["For maintainers"] += [name for name in texts if name not in named]
-    return [f"## {title}\n\n```{{toctree}}\n:maxdepth: 1\n" + "\n".join(f"/{name}" for name in names) + "\n```\n"
-            for title, names in groups.items() if names]
-
-
-def _minutes(unit, part):
-    return unit.minutes[part] or ""
-
-
-def _write(path, title, words, lines, entries):
+def _write(path, lines, entries):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([f"# {title}", "", words, "", *lines, "", _hidden(entries)]), encoding="utf-8")
-
-
-def _hidden(entries):
-    return "```{toctree}\n:hidden:\n" + "\n".join(entries) + "\n```\n" if entries else ""
+    hidden = "\n\n```{toctree}\n:hidden:\n" + "\n".join(entries) + "\n```\n" if entries else ""
+    path.write_text("\n".join(lines) + hidden, encoding="utf-8")
 
 
 def _mathjax(folder):

@@ -16,8 +16,8 @@ PAGES = (".md", ".ipynb")
 class Links:
     """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that they lead to.
 
-    The README is the first page, and stands for Start_Here, which only a learner's copy has; a lab's folder is its
-    notebook; a unit that is not there yet is its line in the table of units; a deck is opened as it is. A file that is
+    The first page takes the place of Start_Here, which only a learner's copy has; a lab's folder is its notebook; a
+    unit that is not there yet is the first page's list of units; a deck is opened as it is. A file that is
     no page is offered for download. A folder that the site does not have, a maintainer's, loses its link and keeps its
     words. Pictures of other hosts, badges, are left out: no page of the site asks another host for anything.
     """
@@ -70,7 +70,7 @@ class Links:
         path = PurePosixPath(os.path.normpath(self.folder / target))
         if path.stem in self.planned:
             return self._from_here("index.md") + "#units"
-        if str(path) == "README.md" or path.name == "Start_Here.md":
+        if path.name == "Start_Here.md":
             return self._from_here("index.md") + mark + anchor
         if path.parts[:2] != ("slides", "built"):
             if (self.root / path).is_dir():

@@ -40,5 +40,4 @@ def in_words(line, source):
         cell, number = divmod(number, A_CELL)
         notebook = json.loads(path.read_text(encoding="utf-8"))
         name = place(name, notebook, cell - 1)
-    name = "README.md" if name == "index.md" else name
     return f"{name}{f', line {number}' if number else ''}: {found['text']}"

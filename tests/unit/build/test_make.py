@@ -12,7 +12,7 @@ import psutil
 import pytest
 import tiny_course
 
-from manyhands.build import BuildError, canonical, execute, labs, layout, make
+from manyhands.build import BuildError, canonical, execute, labs, layout, make, up_to_date
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 
@@ -311,3 +311,17 @@ def test_orphans_come_to_this_process_only_while_they_are_asked_for():
     assert other not in children()
     assert end([adopted, other]) == [adopted, other]
     assert not adopted.is_running() and not other.is_running()
+
+
+def test_a_build_keeps_what_the_questions_of_a_tutorial_got(tmp_path):
+    asks = ('\n# %%\nfrom manyhands import predict, settle\n\npredict("90-sum", "What is the sum?", unit="apples")\n'
+            '\n# %%\nsettle("90-sum", lambda: sum(numbers))\n')
+    [piece, _] = tiny_course.make(tmp_path, tiny_course.TUTORIAL + asks)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/outcomes.json").write_text('{"01-decay": 4, "90-gone": 1}')
+    assert tmp_path / "notebooks/outcomes.json" in make.build(piece)
+    assert json.loads((tmp_path / "notebooks/outcomes.json").read_text()) == {"01-decay": 4, "90-sum": 3}
+    assert up_to_date.drifts(tmp_path, ["notebooks/90_tiny.ipynb"]) == []
+    (tmp_path / "notebooks/outcomes.json").unlink()
+    [drift] = up_to_date.drifts(tmp_path, ["notebooks/90_tiny.ipynb"])
+    assert "has no outcome that answers 90-sum" in drift.what and drift.remedy == "manyhands build 90"

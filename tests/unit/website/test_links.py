@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(("page", "text", "becomes"), [
-    ("docs/SETUP.md", "[units](../README.md#units)", "[units](../index.md#units)"),
+    ("docs/SETUP.md", "[units](../README.md#units)", "[units](../README.md#units)"),
     ("README.md", "[lab](labs/06_ddp)", "[lab](labs/06_ddp/06_ddp.ipynb)"),
     ("notebooks/06_ddp.ipynb", "[lab](../labs/06_ddp/06_ddp.ipynb)", "[lab](../labs/06_ddp/06_ddp.ipynb)"),
     ("notebooks/06_ddp.ipynb", "[deck](../slides/built/06_ddp.pdf)", '<a href="../slides/built/06_ddp.pdf">deck</a>'),

@@ -16,12 +16,13 @@ mathjax_path = "mathjax/tex-svg.js"
 mathjax3_config = {"options": {"enableMenu": False}}  # its menu would fetch more files
 
 # the look
+LISTS = ("index", "notebooks/index", "labs/index", "slides/index", "docs/index")  # without a list of headings
 html_theme = "pydata_sphinx_theme"
 html_title = "manyhands"
 html_static_path = ["static"]
 html_extra_path = ["extra"]
 html_css_files = ["course.css"]
-html_js_files = ["show_found_words.js"]
+html_js_files = ["show_found_words.js", "predictions.js"]
 html_favicon = "static/hands.svg"
 html_copy_source, html_sourcelink_suffix, html_show_sourcelink = True, "", True
 templates_path = ["templates"]
@@ -36,7 +37,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "article_header_start": ["unit-links"],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], **{name: [] for name in LISTS}},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

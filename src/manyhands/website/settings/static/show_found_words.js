@@ -6,6 +6,8 @@ window.addEventListener("load", () => {
   setTimeout(() => {  // Sphinx marks them 10 ms later
     for (const found of document.querySelectorAll("details .highlighted"))
       for (let fold = found.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    for (const found of document.querySelectorAll(".until-predicted .highlighted"))
+      found.closest(".until-predicted").classList.remove("until-predicted");
     document.querySelector("article .highlighted")?.scrollIntoView({ block: "center" });
   }, 100);
 });

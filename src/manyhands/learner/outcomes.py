@@ -1,0 +1,76 @@
+"""What the runs of the tutorials gave: `notebooks/outcomes.json`, {name of a question: outcome}.
+
+`settle` notes each outcome while a notebook is built, and the build keeps them. Nothing runs on the web site, so it
+settles its readers' predictions with these.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from manyhands.learner.questions import questions
+
+FILE = "notebooks/outcomes.json"
+NOTES = "MANYHANDS_OUTCOMES"  # names the file that the kernel of a build writes, a line for each outcome
+
+
+def note(name, value):
+    """Note an outcome for the build, if a build is running."""
+    if path := os.environ.get(NOTES):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps({name: value}) + "\n")
+
+
+def noted(path):
+    """{name: outcome} of a file that `note` has written; empty if there is none."""
+    if not Path(path).is_file():
+        return {}
+    found = {}
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        found = json.loads(line) | found  # the first outcome stays, as it does for a learner
+    return found
+
+
+def read(root):
+    """{name: outcome} of all tutorials. ValueError if the file cannot be read; empty if it does not exist."""
+    path = Path(root) / FILE
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{FILE} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{FILE} must contain one object, from names of questions to outcomes")
+    return found
+
+
+def of(found, number):
+    """The outcomes of unit `number`."""
+    return {name: value for name, value in found.items() if name.startswith(f"{number}-")}
+
+
+def text_with(root, number, found):
+    """The text of the file once unit `number` has given `found`. A measured number that the question would accept for
+    the new one stays, so that a rebuild changes nothing without need."""
+    old, asked = read(root), questions(Path(root) / "notebooks")
+    kept = {name: value for name, value in old.items() if name not in of(old, number)}
+    for name, value in found.items():
+        kept[name] = old[name] if name in old and accepts(asked.get(name), old[name], value) else value
+    lines = [f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(kept.items())]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def accepts(question, old, new):
+    """Whether `old` is the question's right answer if the run gives `new`."""
+    try:
+        return question is not None and question.right(question.outcome(old), new)
+    except (ValueError, TypeError):
+        return False
+
+
+def wanting(root, number):
+    """The questions of unit `number` that have no outcome, or one that does not answer them; by name."""
+    kept = read(root)
+    return [name for name, question in of(questions(Path(root) / "notebooks"), number).items()
+            if not (name in kept and accepts(question, kept[name], kept[name]))]

@@ -1,0 +1,154 @@
+"""The pages in front of the others: the first page, and the lists of tutorials, labs, slides and manuals."""
+
+import json
+import re
+from html import escape
+from pathlib import Path
+
+WIDER = 40  # a cover is drawn for the deck's letters; without them, words may be longer than its frame
+FIRST = Path(__file__).with_name("first_page.md")
+TOTAL = '<p class="prediction-total" hidden></p>\n\n'
+FIGURE = '<li><a href="notebooks/00_preflight.html#try-it-here">Make four ranks hang, in your browser</a></li>'
+FRONT_PICTURE = "00_absent"
+MANUALS = {  # the others are listed under the last heading, without a sentence
+    "For attendees": {
+        "README": "What you need, how to begin, what each unit takes, and on which hardware it has been run.",
+        "docs/SETUP": "What `make lab` installs, and how to use a mirror, conda or a different Python.",
+        "docs/CLINIC": "`manyhands clinic` checks your own training script for mistakes, hangs and costs.",
+        "docs/HANGS": "How to read the report of a hang, and how to find a hang in your own job.",
+        "docs/PREDICT": "`manyhands predict` tells you how long your script would take on a different machine.",
+        "docs/SIMULATE": "The simulator computes how long a training step takes, for any machine, model and method.",
+    },
+    "For instructors": {
+        "docs/TEACHING": "Schedules, what to show live, typical questions, and what to do when something fails.",
+        "docs/GRADING": "Five commands release labs to a class, collect them, grade them and return feedback.",
+        "docs/HUB": "Two commands give a class accounts on one machine, and a board that shows who is stuck where.",
+        "docs/HACKATHON": "How teams enter, how the judge computes scores, and how you run an event.",
+        "docs/ATTACKS": "What a hostile submission can try, and what prevents it.",
+    },
+    "What runs, and how fast": {
+        "docs/SYSTEMS": "Every system in the five documents that the course grew out of, and what became of it.",
+        "docs/CHAINERMN": "Six complete ChainerMN programs, and the same programs in this course.",
+        "docs/BENCHMARKS": "All measured figures, each next to a named peer in the same run.",
+        "docs/GPU": "What has been run on a GPU, including what failed.",
+    },
+    "For maintainers": {
+        "CONTRIBUTING": "Where things are, and a recipe for each kind of change.",
+        "CHANGELOG": "What has changed between versions.",
+        "docker/README": "The images and the compose files.",
+        "tests/mutants/README": "How wrong solutions test the checks.",
+    },
+}
+
+
+def first_page(root, there):
+    """The front page: one picture, one sentence, three doors, and a card for each unit."""
+    picture = _alt(root, "00_preflight", FRONT_PICTURE) or "Ranks that wait for a rank that did not arrive"
+    figure = FIGURE if any(unit.number == "00" for unit in there) else ""
+    text = FIRST.read_text(encoding="utf-8")
+    return text.format(picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, ""))
+
+
+def cards(root, there, up):
+    """A card for each unit, with its picture, its sentence and its minutes; `up` leads to the first page's folder."""
+    found = [_card(root, unit, up) for unit in there]
+    return '<div class="cards">\n' + "\n".join(found) + "\n</div>"
+
+
+def _card(root, unit, up):
+    alt = _alt(root, unit.name, f"{unit.number}_cover")
+    picture = f'<img src="{up}_static/covers/{unit.number}.svg" alt="{escape(alt)}">' if alt else ""
+    tutorial, lab = (f"{part} min" if part else "" for part in unit.minutes)
+    words = re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(unit.title))  # MultiWorkerMirroredStrategy is long
+    title = f'<span class="number">{unit.number}</span> {words}'
+    to_lab = f'{up}labs/{unit.name}/{unit.name}.html" aria-label="lab {lab} of unit {unit.number}'
+    made = f"{escape(unit.framework)} · tutorial {tutorial}"
+    return (f'<div class="unit-card" data-unit="{unit.number}">{picture}'
+            f'<h3 id="unit-{unit.number}"><a href="{up}notebooks/{unit.name}.html">{title}</a></h3>'
+            f'<p>{escape(unit.sentence)}</p>'
+            f'<p class="facts">{made} · <a href="{to_lab}">lab {lab}</a></p></div>')
+
+
+def covers(root, there):
+    """{name in `_static/covers`: SVG} of the cards and of the first page."""
+    wanted = {"front": FRONT_PICTURE, **{unit.number: f"{unit.number}_cover" for unit in there}}
+    found = {name: root / "slides" / "figures" / f"{figure}.svg" for name, figure in wanted.items()}
+    return {f"{name}.svg": _wider(path.read_text(encoding="utf-8")) for name, path in found.items() if path.is_file()}
+
+
+def _wider(text):
+    def frame(found):
+        left, top, width, height = map(float, found[1].split())
+        return f'viewBox="{left - WIDER:g} {top:g} {width + 2 * WIDER:g} {height:g}"'
+
+    return re.sub(r'viewBox="([^"]*)"', frame, text, count=1)
+
+
+def _alt(root, name, figure):
+    """What the unit's deck says that a figure shows; "" if the deck does not show it."""
+    deck, picture = root / "slides" / f"{name}.md", root / "slides" / "figures" / f"{figure}.svg"
+    if not (deck.is_file() and picture.is_file()):
+        return ""
+    found = re.search(rf"!\[([^\]]+)\]\(figures/{figure}\.svg\)", deck.read_text(encoding="utf-8"))
+    return found[1] if found else ""
+
+
+def tutorials(root, there):
+    return ["You can read the tutorials here with all outputs, and predict what their runs will give. To run them, use "
+            "`make lab`.\n\n" + TOTAL + cards(root, there, "../")]
+
+
+def labs(root, there):
+    rows = [f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | {unit.title} "
+            f"| {unit.minutes[1] or ''} | <a href=\"../downloads/{unit.name}.zip\" download>{unit.name}.zip</a> |"
+            for unit in there]
+    return ["Attendees get these unsolved labs, and solve them in JupyterLab, where the checks can run.\n",
+            "| # | lab | unit | minutes | download |", "|---|---|---|---|---|", *rows]
+
+
+def _lab_title(root, unit):
+    """The lab's own title, without "06 Lab:"."""
+    try:
+        [first, *_] = json.loads((root / unit.lab).read_text(encoding="utf-8"))["cells"]
+        [line] = re.findall(r"^# \d\d Lab: *(.+)$", "".join(first["source"]), re.MULTILINE)
+        return line[0].upper() + line[1:]
+    except (ValueError, KeyError, TypeError):  # a broken notebook is reported later
+        return unit.title
+
+
+def slides(root, there):
+    rows = []
+    for unit in there:
+        pages, words = _deck(root, unit)
+        rows.append(f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> | {words} | {pages} '
+                    f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |')
+    return ["Each unit has a deck, which needs no network either. In a deck, press `p` to see the speaker's notes.\n",
+            "| # | deck | about | slides | to print |", "|---|---|---|---|---|", *rows]
+
+
+def _deck(root, unit):
+    """(number of slides, subtitle) of a unit's deck."""
+    path = root / "slides" / f"{unit.name}.md"
+    if not path.is_file():
+        return "", ""
+    _, _, text = path.read_text(encoding="utf-8").partition("\n---\n")  # after the settings
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    subtitle = re.search(r"^## (.+)$", text, re.MULTILINE)
+    return len(re.findall(r"^---$", text, re.MULTILINE)) + 1, subtitle[1].replace("&shy;", "") if subtitle else ""
+
+
+def manuals(texts):
+    """The manuals under their headings, each with a sentence; those that `MANUALS` does not name are the last ones."""
+    named = {name for pages in MANUALS.values() for name in pages}
+    lines = []
+    for title, pages in MANUALS.items():
+        found = {name: words for name, words in pages.items() if name in texts}
+        if title == "For maintainers":
+            found |= {name: "" for name in texts if name not in named}
+        if found:
+            lines += [f"## {title}\n", *(f"* {_doc(name)}<br>{words}" for name, words in found.items()), ""]
+    return lines
+
+
+def _doc(name):
+    return "[The course, and how to begin](/README.md)" if name == "README" else f"{{doc}}`/{name}`"
