@@ -10,7 +10,7 @@ from docutils import nodes
 
 from manyhands.learner import outcomes
 from manyhands.units import find_root
-from manyhands.website import web_predictions
+from manyhands.website import try_it, web_predictions
 
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
@@ -34,8 +34,10 @@ def name_pictures(app, doctree, docname):
 
 
 def ask(app, docname, source):
-    """Tutorials ask for predictions; the notebook that a reader can download stays as it is."""
+    """Tutorials ask for predictions, and have figures to play with; the notebook that a reader can download stays as it
+    is."""
     if docname.startswith("notebooks/") and docname != "notebooks/index":
+        source[0] = try_it.with_figure(docname, source[0])
         source[0] = web_predictions.with_forms(source[0], outcomes.read(find_root()))
 
 
@@ -46,6 +48,8 @@ def add_files(app, pagename, templatename, context, doctree):
     if pagename == "search":
         app.add_js_file(TEXTS)
         app.add_js_file("search_from_disk.js")
+    if pagename in try_it.FIGURES:
+        app.add_js_file(try_it.FIGURES[pagename][2])
 
 
 def write_texts(app, failed):

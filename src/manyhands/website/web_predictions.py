@@ -60,8 +60,8 @@ def _form(question, came):
     known = ""
     if came is not None:
         known = f' data-came="{escape(json.dumps(came))}" data-words="{escape(question.words(came))}"'
-    return (f'<form class="prediction" data-name="{name}" data-unit="{escape(question.unit)}" '
-            f'data-within="{question.within}"{known}><fieldset><legend>Predict: {escape(question.text)}</legend>{answers}'
+    head = f'data-name="{name}" data-unit="{escape(question.unit)}" data-within="{question.within}"{known}'
+    return (f'<form class="prediction" {head}><fieldset><legend>Predict: {escape(question.text)}</legend>{answers}'
             f"</fieldset>{BUTTONS}"
             '<p class="prediction-told" role="status"></p></form>')
 
