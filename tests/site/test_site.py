@@ -58,6 +58,7 @@ def opened(site, page):
         return page
 
     yield open_page
+    page.evaluate("localStorage.clear()")
     assert [address for address in asked if not address.startswith((site.as_uri(), "data:", "blob:"))] == []
     assert asked and failed == []
 
@@ -261,3 +262,82 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     done = run_site(ROOT, tmp_path)
     assert done.returncode == 2 and "nothing was written" in done.stderr and [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+# ------------------------------------------------------------ predictions, and the figure of unit 00
+
+def test_a_prediction_is_locked_before_its_output_is_seen_and_is_kept(opened):
+    page = opened("notebooks/00_preflight.html")
+    form, outcome = page.locator("form[data-name='00-whose-x']"), page.locator("[data-settles='00-whose-x']")
+    hidden = page.locator(".until-predicted")
+    before = hidden.count()
+    form.locator("button[type=submit]").click()
+    assert "Choose one of the answers first" in form.inner_text() and hidden.count() == before > 0
+    form.get_by_label("0, 1, 4 and 9").check()
+    form.locator("button[type=submit]").click()
+    assert hidden.count() < before and form.locator("input").first.is_disabled()
+    assert "You predicted: 0, 1, 4 and 9. The run: 100. ✗" in outcome.inner_text()
+    page.reload()
+    assert "You predicted: 0, 1, 4 and 9" in outcome.inner_text() and "1 of 5 made, 0 right" in page.inner_text(".prediction-count")
+    page.goto(page.url.replace("00_preflight", "index"))
+    assert "1 prediction, 0 right" in page.inner_text(".unit-card >> nth=0")
+    page.click("text=Forget them")
+    page.go_back()
+    assert form.locator("button[type=submit]").is_visible() and hidden.count() == before
+
+
+def test_a_number_is_read_as_in_the_notebooks_and_one_can_go_on_without(opened):
+    page = opened("notebooks/06_ddp.html")
+    form = page.locator("form[data-name='06-messages']")
+    for typed in ("", "three", "1/0", "1/"):
+        form.locator("input").fill(typed)
+        form.locator("button[type=submit]").click()
+        assert "Type a number" in form.inner_text()
+    form.locator("input").fill("6/2")
+    form.locator("button[type=submit]").click()
+    assert "You predicted: 3 messages. The run: 3 messages. ✓ Right." in page.inner_text("[data-settles='06-messages']")
+    others = page.locator("form.prediction button[type=button] >> visible=true")
+    while others.count():
+        others.first.click()
+    assert page.locator(".until-predicted").count() == 0
+
+
+def test_a_browser_that_keeps_rubbish_or_nothing_still_asks(opened):
+    for rubbish in ("{", "[1]", "3", '{"00-whose-x": 1}'):
+        page = opened("notebooks/00_preflight.html")
+        page.evaluate("rubbish => localStorage.setItem('manyhands-predictions', rubbish)", rubbish)
+        page.reload()
+        assert page.locator("form[data-name='00-whose-x'] button[type=submit]").is_visible()
+
+
+def test_the_search_shows_what_it_found_in_a_hidden_output(opened):
+    page = opened("notebooks/00_preflight.html?highlight=nonsense")
+    assert page.locator(".until-predicted").count() > 0
+    page = opened("notebooks/00_preflight.html?highlight=keepsake")
+    page.wait_for_selector("article .highlighted >> nth=0")
+
+
+GRAPH = {  # of rank 0 to 3 the first and the second call -> what the report must say
+    (("barrier", ""), ("barrier", ""), ("", ""), ("barrier", "")): ["ranks 0, 1, 3 wait", "0 -> 2, 1 -> 2, 3 -> 2", "rank 2 did not join the barrier"],
+    (("recv 3", "send 1"), ("recv 0", "send 2"), ("recv 1", "send 3"), ("recv 2", "send 0")): ["0 -> 3 -> 2 -> 1 -> 0", "receive before it sends"],
+    (("send 1", "recv 3"), ("recv 0", "send 2"), ("recv 1", "send 3"), ("recv 2", "send 0")): ["Every rank has finished."],
+    (("barrier", "all_reduce"), ("all_reduce", "barrier"), ("barrier", ""), ("barrier", "")): ["different orders: barrier on ranks 0, 2, 3, all_reduce on rank 1"],
+    (("send 1", ""), ("", ""), ("", ""), ("", "")): ["rank 0 is waiting for a rank that never arrives", "rank 0 sends to rank 1, which never received it"],
+    (("barrier", ""), ("recv 0", "barrier"), ("barrier", ""), ("barrier", "")): ["1 -> 0", "in a circle: 0 -> 1 -> 0"],
+    (("barrier", "barrier"), ("barrier", ""), ("barrier", "barrier"), ("barrier", "barrier")): ["rank 1 did not join the barrier"],
+    ((("", ""),) * 4): ["Every rank has finished."],
+}
+
+
+def test_the_wait_for_graph_follows_what_the_ranks_call(opened, screenshots):
+    page = opened("notebooks/00_preflight.html#try-it-here")
+    for calls, words in GRAPH.items():
+        for number, call in enumerate(call for rank in calls for call in rank):
+            page.locator(".wait-for-graph select").nth(number).select_option(call)
+        told = page.inner_text(".wait-for-graph pre")
+        assert [word for word in words if word not in told] == [], told
+        arrows = re.findall(r"\d -> \d", told.partition("Who waits for whom:")[2].partition("\n")[0])
+        assert page.locator(".wait-for-graph path.arrow").count() == len(arrows)
+    page.click("text=Every rank receives first")
+    assert page.locator(".wait-for-graph path.arrow").count() == 4 and "Rank 0 waits for rank 3" in page.get_attribute(".wait-for-graph svg", "aria-label")
+    page.locator(".wait-for-graph").screenshot(path=screenshots / "wait-for-graph.png")
