@@ -15,6 +15,7 @@ import pytest
 from in_browser import ALL_RULES, shuts_out
 
 from manyhands.units import paths, units
+from manyhands.website import glossary
 from manyhands.website.extension import title_of
 
 pytestmark = pytest.mark.browser
@@ -242,6 +243,35 @@ def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
         page.click("#search-results li a >> nth=0")
     page.wait_for_selector("article .highlighted >> nth=0")  # to be seen, also where it is in a fold
     assert "straggler" in page.inner_text("article").lower()
+
+
+@pytest.mark.parametrize("typed", ["all-reduce", "all reduce", "all_reduce", "All-Reduce"])
+def test_the_search_finds_the_glossary_and_the_unit_of_a_term_first(opened, typed):
+    page = opened(f"search.html?q={typed}")
+    page.wait_for_selector("#search-results li:nth-child(2) a")
+    first = [page.locator("#search-results li a").nth(n).get_attribute("href").partition("?")[0] for n in range(2)]
+    assert sorted(first) == ["docs/GLOSSARY.html", "notebooks/04_collectives.html"]
+
+
+def test_a_term_of_the_glossary_is_shown_on_hover_and_on_focus(opened):
+    page = opened("notebooks/00_preflight.html")
+    term, entry = page.locator("article a.term", has_text="process group"), page.locator(".glossary-entry")
+    assert not entry.is_visible()
+    term.hover()
+    assert "process group: " in entry.inner_text() and term.get_attribute("aria-describedby") == entry.get_attribute("id")
+    page.keyboard.press("Escape")
+    assert not entry.is_visible() and term.get_attribute("aria-describedby") is None
+    page.locator("article a.term", has_text="all-reduce").focus()
+    assert "all-reduce: a collective" in entry.inner_text()
+    box = entry.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1280
+    term.click()
+    assert page.url.endswith("docs/GLOSSARY.html#process-group") and page.locator("#process-group").is_visible()
+
+
+def test_every_term_of_the_glossary_has_an_address(site, pages):
+    terms = glossary.entries((ROOT / "docs/GLOSSARY.md").read_text())
+    assert len(terms) > 100 and {glossary.anchor(term) for term in terms} <= pages[site / "docs/GLOSSARY.html"].anchors
 
 
 def test_the_theme_is_switched_by_a_button(opened):

@@ -32,7 +32,7 @@ MAY = {
     "grading": {"grading", "build", "checks", "learner", "nbformat", "nbclient", "nbval", "nbgrader", "nbconvert", "psutil", "jupyter_client", "ipykernel", "zmq",
                 "traitlets", "tornado", "dateutil"},
     "hackathon": {"hackathon", "gpt", "grading", "learner", "simulate", "numpy", "torch"},  # of simulate what a collective costs
-    "website": {"website", "build", "learner", "nbformat", "docutils"},
+    "website": {"website", "build", "learner", "nbformat", "docutils", "sphinx"},
     "hub": {"hub", "checks", "jupyterhub", "jupyter_server", "tornado", "traitlets", "psutil", "batchspawner", "docker", "dockerspawner"},
 }
 LATE = {

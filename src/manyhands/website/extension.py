@@ -10,7 +10,7 @@ from docutils import nodes
 
 from manyhands.learner import outcomes
 from manyhands.units import find_root
-from manyhands.website import try_it, web_predictions
+from manyhands.website import glossary, search_words, try_it, web_predictions
 
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
@@ -50,6 +50,9 @@ def add_files(app, pagename, templatename, context, doctree):
         app.add_js_file("search_from_disk.js")
     if pagename in try_it.FIGURES:
         app.add_js_file(try_it.FIGURES[pagename][2])
+    if pagename.startswith(glossary.SHOWN_ON):
+        app.add_js_file(glossary.ENTRIES)
+        app.add_js_file("glossary.js")
 
 
 def write_texts(app, failed):
@@ -62,8 +65,12 @@ def write_texts(app, failed):
 
 
 def setup(app):
+    search_words.setup(app)
     app.connect("source-read", ask)
+    app.connect("doctree-read", glossary.give_addresses)
     app.connect("doctree-resolved", name_pictures)
+    app.connect("doctree-resolved", glossary.link_terms)
     app.connect("html-page-context", add_files)
     app.connect("build-finished", write_texts)
+    app.connect("build-finished", glossary.write_entries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

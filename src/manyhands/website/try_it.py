@@ -5,9 +5,9 @@ import json
 TRY_IT = "### Try it here"
 WAIT_FOR_GRAPH = f"""{TRY_IT}
 
-Choose what each of the four ranks calls, first and second. The ranks of this figure follow the rules that you have just
-met: a collective waits until every rank has made the same call, and a message waits for its partner. Can you build a hang
-that ends at one rank, one that goes in a circle, and a program in which every rank finishes?
+Choose what each of the four ranks calls, first and second. The ranks of this figure follow the rules that you have
+just met: a collective waits until every rank has made the same call, and a message waits for its partner. Can you build
+a hang that ends at one rank, one that goes in a circle, and a program in which every rank finishes?
 
 <div class="wait-for-graph"><p>The figure needs JavaScript.</p></div>
 

@@ -1,0 +1,114 @@
+"""The glossary on the site: an address for each term, and its entries where units use them and in the search."""
+
+import json
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx import addnodes
+
+PAGE = "docs/GLOSSARY"
+ENTRIES = "glossary_entries.js"
+SHOWN_ON = ("notebooks/", "labs/")
+_ENTRY = re.compile(r"\*\*(?P<term>[^*]+)\*\*: (?P<text>.*)", re.DOTALL)
+_SKIPPED = (nodes.reference, nodes.literal, nodes.title, nodes.literal_block, nodes.raw, nodes.image, nodes.math,
+            nodes.strong, nodes.table)
+# words that most sentences use in another sense, or so often that a reader needs no explanation
+TOO_COMMON = set("""capacity challenge chief clinic commit delegate efficiency entry expert fusion gather generation
+                 heal judge layout link mesh node overlap partial placement rank record reduce ring scatter stage
+                 strategy""".split())
+
+
+def anchor(term):
+    """The address of a term on the page: `all-reduce`, `grouped-query-attention-gqa`."""
+    return re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
+
+
+def entries(text):
+    """{term: explanation} of the glossary's Markdown: its bullets, without their marks."""
+    found = {}
+    for bullet in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
+        if entry := _ENTRY.match(bullet.partition("\n\n")[0]):
+            words = re.sub(r"\[([^\]]+)\](\([^)]*\))?|[*`]", lambda link: link[1] or "", entry["text"])
+            found[entry["term"]] = " ".join(words.split())
+    return found
+
+
+def spellings(term):
+    """How a text writes a term: also without what is in brackets or after a comma, without a hyphen, in the plural."""
+    short = re.sub(r"\s*\(.*\)|,.*", "", term)
+    return {form for one in (term, short) for form in (one, one + "s", one.replace("-", " "))}
+
+
+def write_entries(app, failed):
+    """The entries as a script, because a page that was opened from the disk may not fetch another one."""
+    if failed is None and app.builder.format == "html":
+        known = {anchor(term): [term, words] for term, words in _known(app).items()}
+        text = json.dumps(known, ensure_ascii=False)
+        Path(app.outdir, "_static", ENTRIES).write_text(f"const GLOSSARY = {text};\n", encoding="utf-8")
+
+
+def give_addresses(app, doctree):
+    """Each entry of the glossary gets an anchor. A search for its term finds it and the unit that it names first."""
+    page = app.env.docname
+    if page == PAGE:
+        for item in doctree.findall(nodes.list_item):
+            term = item.next_node(nodes.strong)
+            if term is not None and item.astext().startswith(f"{term.astext()}:"):
+                name = anchor(term.astext())
+                item["ids"].append(name)
+                item.insert(0, _indexed([term.astext()], name))
+                link = f'<a class="headerlink" href="#{name}" title="Link to this term">#</a>'
+                term.parent.append(nodes.raw("", link, format="html"))
+    elif found := re.fullmatch(r"notebooks/(\d\d)_\w+", page):
+        terms = [term for term, words in _known(app).items() if f"unit {found[1]}" in words]
+        section = doctree.next_node(nodes.section)
+        if terms and section is not None:
+            section.insert(0, _indexed(terms, section["ids"][0]))
+
+
+def _indexed(terms, name):
+    written = [form for term in terms for form in sorted({term, *(term.replace("-", other) for other in (" ", "_", ""))})]
+    return addnodes.index(entries=[("single", form, name, "main", None) for form in written])
+
+
+def _known(app):
+    """{term: explanation} of the site's glossary; empty if it has none."""
+    path = Path(app.env.doc2path(PAGE))
+    return entries(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def link_terms(app, doctree, docname):
+    """In a unit, the first occurrence of each term leads to its entry, which the page shows on hover and on focus."""
+    known = _known(app)
+    if not known or not docname.startswith(SHOWN_ON) or docname.endswith("/index"):
+        return
+    forms = {form: term for term in known if term not in TOO_COMMON for form in spellings(term)}
+    longest_first = "|".join(map(_any_case, sorted(forms, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w-])({longest_first})(?![\w-])")
+    page, seen = app.builder.get_relative_uri(docname, PAGE), set()
+    for text in list(doctree.findall(nodes.Text)):
+        if any(isinstance(parent, _SKIPPED) for parent in _above(text)):
+            continue
+        parts, end = [], 0
+        for found in pattern.finditer(text.astext()):
+            term = forms.get(found[0]) or forms[found[0].lower()]
+            if term in seen:
+                continue
+            seen.add(term)
+            parts.append(nodes.Text(text.astext()[end:found.start()]))
+            address = f"{page}#{anchor(term)}"
+            parts.append(nodes.reference("", found[0], refuri=address, internal=True, classes=["term"]))
+            end = found.end()
+        if parts:
+            text.parent.replace(text, [part for part in (*parts, nodes.Text(text.astext()[end:])) if part.astext()])
+
+
+def _any_case(form):
+    """A pattern for a form: "Zeros" is not ZeRO, but a sentence may begin with "Barriers"."""
+    return f"(?i:{re.escape(form)})" if form == form.lower() else re.escape(form)
+
+
+def _above(node):
+    while (node := node.parent) is not None:
+        yield node

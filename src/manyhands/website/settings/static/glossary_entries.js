@@ -1,0 +1,1 @@
+/* Written anew when the site is built: the entries of the glossary. */
