@@ -8,14 +8,16 @@ import sys
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import needs
 import pytest
+from docutils import nodes
 from in_browser import ALL_RULES, shuts_out
 
 from manyhands.units import paths, units
-from manyhands.website import glossary
+from manyhands.website import glossary, heads
 from manyhands.website.extension import title_of
 
 pytestmark = pytest.mark.browser
@@ -23,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 THERE = [unit for unit in units(ROOT) if not unit.planned]
 # one of each kind, of notebooks the shortest; 06 has the longest words and tables
 LOOKED_AT = ["index.html", "notebooks/00_preflight.html", "labs/00_preflight/00_preflight.html", "docs/GLOSSARY.html",
-             "docs/CHEAT_SHEET.html", "search.html?q=staleness", "labs/index.html"]
-NARROW = [*LOOKED_AT, "notebooks/06_ddp.html", "labs/06_ddp/06_ddp.html", "docs/SYSTEMS.html", "slides/index.html", "docs/index.html"]
+             "docs/CHEAT_SHEET.html", "search.html?q=staleness", "labs/index.html", "notebooks/index.html", "docs/index.html"]
+NARROW = [*LOOKED_AT, "README.html", "notebooks/06_ddp.html", "labs/06_ddp/06_ddp.html", "docs/SYSTEMS.html", "slides/index.html"]
 
 
 @pytest.fixture(scope="module")
@@ -218,13 +220,64 @@ def test_a_phone_need_not_scroll_sideways(opened, name):
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
-def test_in_the_dark_the_ground_is_dark_and_that_of_figures_white(opened, screenshots):
-    page = opened("notebooks/02_mirrored_strategy.html", "dark")
-    ground = "element => getComputedStyle(element).backgroundColor"
-    assert sum(map(int, re.findall(r"\d+", page.eval_on_selector("body", ground))[:3])) < 150
-    figures = page.query_selector_all(".cell_output img[src$='.svg']")
-    assert figures and {figure.evaluate(ground) for figure in figures} == {"rgb(255, 255, 255)"}
-    page.screenshot(path=screenshots / "site-dark.png")
+@pytest.mark.parametrize(("name", "selector"), [
+    ("notebooks/02_mirrored_strategy.html", ".cell_output img[src$='.svg']"), ("notebooks/00_preflight.html", ".cell_output img[src$='.svg']"),
+    ("index.html", ".unit-card img"), ("index.html", ".hero img")])
+def test_figures_follow_the_theme(opened, name, selector):
+    from PIL import Image
+
+    shown = {}
+    for scheme in ("light", "dark"):
+        figure = opened(name, scheme).locator(selector).first
+        figure.scroll_into_view_if_needed()
+        colours = Image.open(io.BytesIO(figure.screenshot())).convert("RGB").getcolors(1 << 20)
+        shown[scheme] = [sum(colour) / 3 for _, colour in sorted(colours, reverse=True)]
+    assert shown["light"][0] > 235 and shown["dark"][0] < 45  # the ground
+    assert max(shown["dark"]) > 150  # and what is drawn on it can be seen
+
+
+def test_a_moving_picture_can_be_stopped(opened):
+    page = opened("README.html")
+    button, picture, still = page.locator("button.stop"), page.locator("article img[src$='.gif']"), page.locator("article canvas")
+    button.click()
+    assert not picture.is_visible() and still.is_visible() and len(still.get_attribute("aria-label")) > 20
+    assert still.bounding_box()["width"] > 300
+    button.click()
+    assert picture.is_visible() and not still.is_visible()
+    page.emulate_media(reduced_motion="reduce")
+    page.reload()
+    page.wait_for_selector("text=Let the picture move")
+    assert not picture.is_visible()
+    page.emulate_media(reduced_motion="no-preference")
+
+
+@pytest.mark.parametrize("name", ["notebooks/06_ddp.html", "notebooks/14_pipeline.html", "labs/16_sharded_states/16_sharded_states.html", "docs/HUB.html"])
+def test_code_fits_the_column(opened, name):
+    page = opened(name)
+    wide = page.evaluate("[...document.querySelectorAll('article div.highlight pre')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)")
+    assert wide == []
+
+
+def test_a_page_describes_itself_and_has_one_of_each(site, pages):
+    for path in pages:
+        head, _, body = path.read_text().partition("</head>")
+        assert head.count('name="viewport"') == 1 and head.count("<title>") == 1 and "preload" not in head, path
+        assert head.count('property="og:title"') == 1 and "og:image" not in head, path
+        if path.name not in ("search.html", "404.html"):
+            assert re.search(r'name="description" content="[^"]{20,}"', head), path
+        assert not re.search("<th[^>]*>(<p></p>)?</th>", body), path
+    assert "manyhands &#8212; manyhands" not in (site / "index.html").read_text()
+    assert not list(site.rglob("*webpack*"))
+
+
+def test_with_an_address_a_link_shows_a_picture():
+    app = SimpleNamespace(config=SimpleNamespace(root_doc="index", project="manyhands", html_baseurl="https://example.org/course/"),
+                          builder=SimpleNamespace(get_target_uri=lambda name: f"{name}.html"))
+    context = {"title": "A &amp; <b>B</b>"}
+    heads.describe(app, "docs/X", "", context, nodes.paragraph("", 'Some words, "quoted" and long enough to be a description.'))
+    assert 'og:image" content="https://example.org/course/_static/card.png"' in context["metatags"]
+    assert 'og:url" content="https://example.org/course/docs/X.html"' in context["metatags"]
+    assert 'og:title" content="A &amp; B"' in context["metatags"] and "&quot;quoted&quot;" in context["metatags"]
 
 
 def test_formulas_are_set_without_a_network(opened):
@@ -249,7 +302,7 @@ def test_the_search_finds_a_word_from_the_disk_and_shows_where(opened):
 def test_the_search_finds_the_glossary_and_the_unit_of_a_term_first(opened, typed):
     page = opened(f"search.html?q={typed}")
     page.wait_for_selector("#search-results li:nth-child(2) a")
-    first = [page.locator("#search-results li a").nth(n).get_attribute("href").partition("?")[0] for n in range(2)]
+    first = [page.locator("#search-results li a").nth(n).get_attribute("href").partition("?")[0].partition("#")[0] for n in range(2)]
     assert sorted(first) == ["docs/GLOSSARY.html", "notebooks/04_collectives.html"]
 
 

@@ -10,7 +10,7 @@ from docutils import nodes
 
 from manyhands.learner import outcomes
 from manyhands.units import find_root
-from manyhands.website import glossary, search_words, try_it, web_predictions
+from manyhands.website import glossary, heads, search_words, try_it, web_predictions
 
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
@@ -71,6 +71,7 @@ def setup(app):
     app.connect("doctree-resolved", name_pictures)
     app.connect("doctree-resolved", glossary.link_terms)
     app.connect("html-page-context", add_files)
+    app.connect("html-page-context", heads.describe)
     app.connect("build-finished", write_texts)
     app.connect("build-finished", glossary.write_entries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -68,8 +68,8 @@ def give_addresses(app, doctree):
 
 
 def _indexed(terms, name):
-    written = [form for term in terms for form in sorted({term, *(term.replace("-", other) for other in (" ", "_", ""))})]
-    return addnodes.index(entries=[("single", form, name, "main", None) for form in written])
+    written = {term.replace("-", mark) for term in terms for mark in ("-", " ", "_", "")}
+    return addnodes.index(entries=[("single", form, name, "main", None) for form in sorted(written)])
 
 
 def _known(app):

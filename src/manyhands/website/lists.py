@@ -46,27 +46,32 @@ def first_page(root, there):
     picture = _alt(root, "00_preflight", FRONT_PICTURE) or "Ranks that wait for a rank that did not arrive"
     figure = FIGURE if any(unit.number == "00" for unit in there) else ""
     text = FIRST.read_text(encoding="utf-8")
-    return text.format(picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, ""))
+    return text.format(picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, "", "h3"))
 
 
-def cards(root, there, up):
-    """A card for each unit, with its picture, its sentence and its minutes; `up` leads to the first page's folder."""
-    found = [_card(root, unit, up) for unit in there]
+def cards(root, there, up, heading):
+    """A card for each unit, with its picture, its sentence and its minutes. `up` leads to the first page's folder, and
+    `heading` is the tag of the cards' titles, one level below the heading above them."""
+    found = [_card(root, unit, up, heading) for unit in there]
     return '<div class="cards">\n' + "\n".join(found) + "\n</div>"
 
 
-def _card(root, unit, up):
+def _card(root, unit, up, heading):
     alt = _alt(root, unit.name, f"{unit.number}_cover")
     picture = f'<img src="{up}_static/covers/{unit.number}.svg" alt="{escape(alt)}">' if alt else ""
     tutorial, lab = (f"{part} min" if part else "" for part in unit.minutes)
-    words = re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(unit.title))  # MultiWorkerMirroredStrategy is long
-    title = f'<span class="number">{unit.number}</span> {words}'
+    title = f'<span class="number">{unit.number}</span> {breakable(unit.title)}'
     to_lab = f'{up}labs/{unit.name}/{unit.name}.html" aria-label="lab {lab} of unit {unit.number}'
     made = f"{escape(unit.framework)} · tutorial {tutorial}"
     return (f'<div class="unit-card" data-unit="{unit.number}">{picture}'
-            f'<h3 id="unit-{unit.number}"><a href="{up}notebooks/{unit.name}.html">{title}</a></h3>'
+            f'<{heading} id="unit-{unit.number}"><a href="{up}notebooks/{unit.name}.html">{title}</a></{heading}>'
             f'<p>{escape(unit.sentence)}</p>'
             f'<p class="facts">{made} · <a href="{to_lab}">lab {lab}</a></p></div>')
+
+
+def breakable(title):
+    """A title as HTML; MultiWorkerMirroredStrategy may break before a capital."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(title))
 
 
 def covers(root, there):
@@ -95,7 +100,7 @@ def _alt(root, name, figure):
 
 def tutorials(root, there):
     return ["You can read the tutorials here with all outputs, and predict what their runs will give. To run them, use "
-            "`make lab`.\n\n" + TOTAL + cards(root, there, "../")]
+            "`make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")]
 
 
 def labs(root, there):

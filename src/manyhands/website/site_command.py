@@ -1,5 +1,6 @@
 """`manyhands site`: the course as pages."""
 
+import re
 import shutil
 import sys
 import tempfile
@@ -18,25 +19,30 @@ def main(argv):
     made = parser("site", "Build the course as a web site that needs no network and no server: tutorials, labs, "
                           "decks, manuals, glossary and cheat sheet.", ["", "--output /srv/www/course"])
     made.add_argument("--output", metavar="FOLDER", help="where to write it (build/site of the clone)")
+    made.add_argument("--address", metavar="URL", default="",
+                      help="where it will be served, for the picture that is shown with a link to it")
     options = completed(made).parse_args(argv)
     try:
         root = find_root()
-        build(root, Path(options.output or root / "build" / "site").resolve())
+        build(root, Path(options.output or root / "build" / "site").resolve(), options.address)
     except (BuildError, NotAClone) as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UnknownName) else 1
     return 0
 
 
-def build(root, folder):
-    """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before."""
+def build(root, folder, address=""):
+    """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before;
+    `address` is where it will be served, if that is known."""
     begun = time.monotonic()
+    if address and not re.fullmatch(r"https?://[^\s/]+\S*", address):
+        raise UnknownName(f"--address {address}: give the whole address, for example https://example.org/course")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UnknownName(f"{folder} exists, but is not a site of this course, so nothing was written.\nName another "
                           "folder, or move that one away.")
     print("reading notebooks, labs, decks and manuals ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
-        made = _pages(root, Path(place))
+        made = _pages(root, Path(place), address)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(made, folder)
@@ -45,12 +51,12 @@ def build(root, folder):
           f"open {folder / 'index.html'}")
 
 
-def _pages(root, place):
+def _pages(root, place, address):
     """The finished site in a folder of `place`."""
     if not find_spec("myst_nb"):
         raise BuildError("The packages of requirements-site.txt are missing. `make site` installs them, or:\n"
                          "pip install --no-deps --requirement requirements-site.txt")
-    from manyhands.website import broken, printed, sphinx_run
+    from manyhands.website import broken, heads, printed, sphinx_run
     from manyhands.website.lay_out import lay_out
 
     source, made = place / "source", place / "site"
@@ -61,7 +67,8 @@ def _pages(root, place):
         raise BuildError("The site was not built:\n  " + "\n  ".join(told) +
                          "\nRepair the source, then run `make build NB=<unit>`.")
     print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)
-    sphinx_run.run(root, source, made)
+    sphinx_run.run(root, source, made, address)
+    heads.tidy(made)
     printed.pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
     (made / ".nojekyll").touch()  # or GitHub Pages leaves out _static
     (made / MARK).write_text("made by `manyhands site`, which may replace this folder\n", encoding="utf-8")

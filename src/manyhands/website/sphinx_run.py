@@ -14,11 +14,13 @@ A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 1
 _COMPLAINT = re.compile(r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?: (?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)")
 
 
-def run(root, source, target):
-    """Write the pages of `source` into the folder `target`; BuildError with every complaint of Sphinx if it has one."""
+def run(root, source, target, address=""):
+    """Write the pages of `source`, which will be served at `address`, into the folder `target`; BuildError with every
+    complaint of Sphinx if it has one."""
     complaints = source.parent / "complaints.txt"
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--jobs", "auto", "--quiet", "--no-color",
-               "--doctree-dir", source.parent / "doctrees", "--warning-file", complaints]
+               "--doctree-dir", source.parent / "doctrees", "--warning-file", complaints,
+               "--define", f"html_baseurl={address}"]
     environment = {**os.environ, "MANYHANDS_ROOT": str(root), "LC_ALL": "C.UTF-8"}
     done = subprocess.run([*map(str, command), str(source), str(target)], capture_output=True, text=True,
                           env=environment)

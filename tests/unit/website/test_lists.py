@@ -16,7 +16,7 @@ THERE = [unit for unit in units(ROOT) if not unit.planned]
 
 @pytest.mark.parametrize("unit", THERE, ids=lambda unit: unit.number)
 def test_a_card_has_a_picture_a_sentence_and_the_way_to_both_notebooks(unit):
-    card = lists.cards(ROOT, [unit], "../")
+    card = lists.cards(ROOT, [unit], "../", "h2")
     assert re.fullmatch(r"[A-Z].{60,110}\.", unit.sentence)
     assert f'<p>{escape(unit.sentence)}</p>' in card and f'href="../notebooks/{unit.name}.html"' in card and f"/{unit.name}.html" in card
     [(source, alt)] = re.findall(r'<img src="([^"]+)" alt="([^"]+)">', card)

@@ -1,6 +1,7 @@
 """Sphinx's settings for the site; `manyhands site` copies them beside the pages that it lays out."""
 
 from manyhands.units import paths, units
+from manyhands.website.lists import breakable
 
 project, author, language = "manyhands", "manyhands", "en"
 copyright = "the manyhands authors; text CC BY 4.0, code Apache 2.0"
@@ -22,7 +23,8 @@ html_title = "manyhands"
 html_static_path = ["static"]
 html_extra_path = ["extra"]
 html_css_files = ["course.css"]
-html_js_files = ["show_found_words.js", "predictions.js"]
+html_js_files = ["show_found_words.js", "predictions.js", "moving_pictures.js"]
+html_use_index = False  # its terms are for the search; the glossary is a page
 html_favicon = "static/hands.svg"
 html_copy_source, html_sourcelink_suffix, html_show_sourcelink = True, "", True
 templates_path = ["templates"]
@@ -43,7 +45,7 @@ html_theme_options = {
 }
 copybutton_exclude = ".linenos, .gp, .go"
 
-COURSE = [{"name": unit.name, "number": unit.number, "title": unit.title, "there": not unit.planned,
+COURSE = [{"name": unit.name, "number": unit.number, "title": breakable(unit.title), "there": not unit.planned,
            "path": next((path for path, numbers in paths().items() if unit.number in numbers), "")}
           for unit in units()]
 html_context = {"course": COURSE, "default_mode": "auto"}

@@ -59,7 +59,7 @@ window.addEventListener("DOMContentLoaded", () => {
       const outcome = settles(form);
       if (!outcome || known(form.dataset.name) || skipped.has(form.dataset.name)) continue;
       const after = (a, b) => a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING;
-      for (const element of document.querySelectorAll("article .cell_output, article details"))
+      for (const element of document.querySelectorAll("article .cell_output, article details:not(.hide)"))
         if (after(form, element) && after(element, outcome) && !element.contains(outcome) && !element.querySelector("form.prediction"))
           element.classList.add("until-predicted");
     }

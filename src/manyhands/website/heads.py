@@ -1,0 +1,61 @@
+"""What a page says of itself to those that link to it, and what the theme writes into pages that nobody needs."""
+
+import re
+from html import escape, unescape
+from pathlib import Path
+
+from docutils import nodes
+
+LONGEST = 200  # letters of a description
+FIRST_TITLE = "Distributed training, by doing it"
+CARD = "_static/card.png"  # 1200 x 630
+STRAY = ("_static/webpack-macros.html",)  # a template of the theme's
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """The page's description, also as OpenGraph data; a picture needs the site's address (`--address`)."""
+    words = description(doctree) if doctree is not None else ""
+    title = FIRST_TITLE if pagename == app.config.root_doc else re.sub("<[^>]*>", "", context.get("title") or "")
+    if pagename == app.config.root_doc:
+        context["title"] = title
+    told = {"og:type": "website", "og:site_name": app.config.project, "og:title": title, "og:description": words}
+    if address := app.config.html_baseurl:
+        told |= {"og:url": f"{address.rstrip('/')}/{app.builder.get_target_uri(pagename)}",
+                 "og:image": f"{address.rstrip('/')}/{CARD}", "og:image:width": "1200", "og:image:height": "630"}
+    tags = [f'<meta name="description" content="{_attribute(words)}" />'] if words else []
+    tags += [f'<meta property="{name}" content="{_attribute(text)}" />' for name, text in told.items() if text]
+    context["metatags"] = "\n    ".join(["", *tags])
+
+
+def _attribute(text):
+    """Text as an attribute's value; a title that Sphinx hands over is escaped already."""
+    return escape(unescape(text))
+
+
+def description(doctree):
+    """The first paragraph that has a sentence, cut at a word; of the first page, which is HTML, its lead."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        if len(text) > 40 and not isinstance(paragraph.parent, nodes.entry):
+            return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " ..."
+    html = "".join(raw.astext() for raw in doctree.findall(nodes.raw))
+    lead = re.search(r'<p class="lead">(.*?)</p>', html, re.DOTALL)
+    return " ".join(re.sub("<[^>]*>", "", lead[1]).split()) if lead else ""
+
+
+def tidy(folder):
+    """Take out of the pages in `folder` what nobody needs: a second and third viewport, scripts that are loaded before
+    they are asked for (which a browser refuses from the disk), and table heads without text."""
+    for name in STRAY:
+        Path(folder, name).unlink(missing_ok=True)
+    for path in Path(folder).rglob("*.html"):
+        if not {"built", "_static"} & set(path.relative_to(folder).parts):
+            path.write_text(tidied(path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def tidied(page):
+    head, end, body = page.partition("</head>")
+    head = re.sub(r'\s*<link rel="preload"[^>]*>', "", head)
+    first, mark, rest = head.partition('<meta name="viewport"')
+    head = first + mark + re.sub(r'\s*<meta name="viewport"[^>]*>', "", rest)
+    return head + end + re.sub(r'<th class="head([^"]*)">(?:<p></p>)?</th>', r'<td class="head\1"></td>', body)
