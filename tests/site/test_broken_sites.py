@@ -69,6 +69,12 @@ def test_an_error_that_is_stored_and_not_taught(clone):
     assert f'{NOTEBOOK}, cell {at} of {of} ("1 / 0"): it is stored with an error, ZeroDivisionError: division by zero' in said
 
 
+def test_outcomes_of_predictions_that_cannot_be_read(clone):
+    (clone / "notebooks/outcomes.json").write_text("{")
+    status, said, there = built(clone)
+    assert status == 1 and not there and "notebooks/outcomes.json is not JSON" in said and "manyhands build" in said and "Traceback" not in said
+
+
 def test_a_link_that_leads_nowhere(clone):
     change(clone, 0, source="# 00 Preflight\n\n[there](../docs/NOWHERE.md)\n")
     status, said, there = built(clone)

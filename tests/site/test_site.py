@@ -370,6 +370,19 @@ def test_a_prediction_is_locked_before_its_output_is_seen_and_is_kept(opened):
     assert form.locator("button[type=submit]").is_visible() and hidden.count() == before
 
 
+def test_two_tabs_keep_the_guesses_of_both(opened, chromium):
+    page = opened("notebooks/00_preflight.html")
+    other = chromium.new_page()
+    other.goto(page.url)
+    for tab, name in ((page, "00-whose-x"), (other, "00-barrier")):
+        form = tab.locator(f"form[data-name='{name}']")
+        form.locator("input").first.check()
+        form.locator("button[type=submit]").click()
+    other.close()
+    page.reload()
+    assert "2 of 5 made" in page.inner_text(".prediction-count")
+
+
 def test_a_number_is_read_as_in_the_notebooks_and_one_can_go_on_without(opened):
     page = opened("notebooks/06_ddp.html")
     form = page.locator("form[data-name='06-messages']")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from manyhands.build import BuildError, UnknownName
 from manyhands.command_line import completed, parser, printable
+from manyhands.learner import outcomes
 from manyhands.units import NotAClone, find_root
 
 MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
@@ -62,6 +63,11 @@ def _pages(root, place, address):
     source, made = place / "source", place / "site"
     source.mkdir()
     notebooks = lay_out(root, source)
+    try:
+        outcomes.read(root)
+    except ValueError as error:
+        raise BuildError(f"The site was not built:\n  {error}\nTake the file from git, or delete it and run "
+                         "`manyhands build`.") from None
     told = [problem for path in notebooks for problem in broken.problems(path, path.relative_to(source))]
     if told:
         raise BuildError("The site was not built:\n  " + "\n  ".join(told) +

@@ -5,11 +5,14 @@ window.addEventListener("DOMContentLoaded", () => {
   const forms = [...document.querySelectorAll("form.prediction")];
   const cards = [...document.querySelectorAll(".unit-card")];
   const skipped = new Set();
-  let kept = {};
-  try {
-    const found = JSON.parse(localStorage.getItem(KEY));
-    if (found && typeof found === "object" && !Array.isArray(found)) kept = found;
-  } catch { /* nothing is kept, or this browser keeps nothing */ }
+  let kept = read() ?? {};
+
+  function read() {  // null where this browser keeps nothing, or something that is not ours
+    try {
+      const found = JSON.parse(localStorage.getItem(KEY) ?? "{}");
+      return found && typeof found === "object" && !Array.isArray(found) ? found : null;
+    } catch { return null; }
+  }
 
   const keep = () => { try { localStorage.setItem(KEY, JSON.stringify(kept)); } catch { /* it lasts until the page is closed */ } };
   const known = name => Object.hasOwn(kept, name) && kept[name] && Object.hasOwn(kept[name], "guess");
@@ -95,18 +98,19 @@ window.addEventListener("DOMContentLoaded", () => {
     const name = form.dataset.name, told = form.querySelector(".prediction-told");
     form.addEventListener("submit", event => {
       event.preventDefault();
-      if (known(name)) return;
       const typed = form.querySelector("input[type=text]");
       const guess = typed ? number(typed.value) : form.querySelector("input:checked")?.value ?? null;
       if (guess === null) {
         told.textContent = typed ? "Type a number, for example 8, 0.5, 2/3 or 1e6." : "Choose one of the answers first.";
         return;
       }
-      kept[name] = { guess, ...(form.dataset.came === undefined ? {} : { right: right(form, guess) }) };
+      kept = read() ?? kept;  // another tab may have kept a guess in the meantime, also for this question
+      if (!known(name)) kept[name] = { guess, ...(form.dataset.came === undefined ? {} : { right: right(form, guess) }) };
       keep();
       refresh();
     });
     form.querySelector("button[type=button]").addEventListener("click", () => { skipped.add(name); told.textContent = ""; refresh(); });
   }
+  window.addEventListener("storage", event => { if (event.key === KEY) { kept = read() ?? {}; refresh(); } });
   refresh();
 });
