@@ -23,7 +23,7 @@ def _graph(arrows, words, steps=False, absent=()):
 
 
 def absent():
-    return _graph([(0, 2), (1, 2), (3, 2)], {0: "barrier", 1: "barrier", 2: "did not come", 3: "barrier"}, absent=(2,))
+    return _graph([(0, 2), (1, 2), (3, 2)], {0: "barrier", 1: "barrier", 2: "did not arrive", 3: "barrier"}, absent=(2,))
 
 
 def circle():
@@ -92,7 +92,7 @@ def healing():
 def kinds():
     sketch = Sketch(1168, 400)
     rows = [("waits", "hang: reported after the patience", NAVY, True), ("fails", "reported at once, the exception first", RED, False),
-            ("dies", "reported at once", GOLD, False), ("loops for ever", "works, so no hang: press \u25a0", TEAL, False)]
+            ("dies", "reported immediately", GOLD, False), ("loops forever", "works, so no hang: press \u25a0", TEAL, False)]
     for i, (what, words, colour, _) in enumerate(rows):
         y = 50 + i * 100
         sketch.box(0, y - 36, 300, 72, colour, words="a rank " + what, ink=INK if colour == GOLD else "#ffffff", size=27, bold=True)
@@ -103,5 +103,5 @@ def kinds():
 
 def cover():
     sketch = _graph([(0, 3), (3, 2), (2, 1), (1, 0)], dict.fromkeys(ROUND, ""))
-    sketch.text(270, 250, ["four ranks", "wait for ever"], 30, QUIET, italic=True)
+    sketch.text(270, 250, ["four ranks", "wait forever"], 30, QUIET, italic=True)
     return sketch

@@ -49,7 +49,7 @@ def swings():
             points = points[:10]
         chart.curve(points, colour, 7, dots=9)
     chart.label(9, 3, "2 old: it grows", RED, dx=24, dy=-10)
-    chart.label(12, 1, "1 old: for ever", "#7a5200", dx=-20, dy=-44, anchor="end")
+    chart.label(12, 1, "1 old: forever", "#7a5200", dx=-20, dy=-44, anchor="end")
     chart.label(12, 0, "fresh", NAVY, dx=16)
     sketch.text(1060, 404, "update", 25, QUIET, "start")
     return sketch
@@ -69,7 +69,7 @@ def bound():
 
 def spirals():
     sketch = Sketch(1168, 440)
-    for panel, (delay, words) in enumerate(((0, "fresh: straight home"), (4, "4 old: round, and home"), (8, "8 old: out, for ever"))):
+    for panel, (delay, words) in enumerate(((0, "fresh: straight home"), (4, "4 old: round, and home"), (8, "8 old: out, forever"))):
         left = 20 + panel * 390
         sketch.box(left, 50, 350, 330, PALE, None, round_=10)
         chart = Chart(sketch, left + 10, 60, 330, 310, (-2.35, 2.35), (-0.5, 0.5))
