@@ -80,7 +80,7 @@ def test_what_is_no_script_is_told_without_running_anything(command, tmp_path, m
 
 
 @pytest.mark.parametrize(("words", "why"), [
-    (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: slow_links,"),
+    (["init", "nosuch", "ours"], "there is no challenge 'nosuch'. There are: big_batch, does_not_fit, lame_rank, slow_links."),
     (["try", "nosuch"], "nosuch is not a folder. `manyhands hack init "),
     (["verify", "nosuch.record"], "there is no file nosuch.record."),
     (["judge", "nosuch", "--key", "judge.key"], "there is no file judge.key. `manyhands certificate --new-key judge.key` makes a key."),
