@@ -84,7 +84,7 @@ def test_a_record_that_was_changed_or_signed_by_another_is_refused(entry, capsys
 
 
 @pytest.mark.parametrize("command, said", [
-    (["init", "slow", "x"], "there is no challenge 'slow'. There are: slow_links, lame_rank, does_not_fit, big_batch."),
+    (["init", "slow", "x"], "there is no challenge 'slow'. There are: big_batch, does_not_fit, lame_rank, slow_links."),
     (["init", "slow_links", "ours"], "ours already exists"),
     (["try", "nowhere"], "nowhere is not a folder"),
     (["judge", "ours", "--key", "nokey"], "there is no file nokey"),
