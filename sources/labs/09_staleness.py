@@ -109,8 +109,8 @@ check.replay(replay)
 #
 # $$ w_{t+1} = w_t - \text{rate} \cdot h_i \cdot w_{t-d_i} $$
 #
-# This is plain gradient descent, without momentum, and all servers use the same learning rate. What is the largest rate at which the weight grows in no
-# direction? A relative error of 0.001 is allowed, and you may use a formula or a search.
+# This is plain gradient descent, without momentum, and all servers use the same learning rate. What is the largest rate at which the weights do not grow in
+# any direction? A relative error of 0.001 is allowed, and you may use a formula or a search.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*
 #
