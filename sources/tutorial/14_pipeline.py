@@ -204,8 +204,8 @@ print("bubble", round(idle(spans), 3), "as GPipe's", round(bubble(4, 8), 3))
 # Run this cell to make your prediction.
 predict("14-rendezvous",
         "If sends wait for their receiver, a step of 1F1B ends with ...",
-        ["the right gradients", "wrong gradients", "some ranks waiting for ever",
-         "all ranks waiting for ever"])
+        ["the right gradients", "wrong gradients", "some ranks waiting forever",
+         "all ranks waiting forever"])
 
 # %% tags=["setup"]
 # %%px --setup
@@ -221,7 +221,7 @@ import sys
 
 def who_waits():
     waiting = {waiter for waiter, _ in sys.last_value.edges}
-    return f"{'all' if len(waiting) == 4 else 'some'} ranks waiting for ever"
+    return f"{'all' if len(waiting) == 4 else 'some'} ranks waiting forever"
 
 settle("14-rendezvous", who_waits)
 
