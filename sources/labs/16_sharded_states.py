@@ -9,7 +9,7 @@
 # * take a step of Adam with a part of the states on each rank, and obtain the weights that a single process computes.
 # * gather weights, use them and free them, in the forward and in the backward pass.
 # * keep small steps from vanishing in bfloat16, and clip by a norm that no rank can see alone.
-# * find what is wrong in a training loop around `fully_shard`, by comparing its weights with those of a single process.
+# * find what is wrong in a training loop around `fully_shard`, by comparing its weights with the weights of a single process.
 #
 # **Before:** the tutorial of this unit. **Minutes:** 75 · **Ranks:** 4 · **Points:** 28.
 #

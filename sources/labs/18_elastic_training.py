@@ -178,7 +178,7 @@ check.rows(rows)
 # `new` ranks need pieces of `ceil(numbers / new)` values without zeros at the end, so the last pieces may be shorter, or empty.
 #
 # Return what `rank` reads, as triples `(old rank, start, stop)` in the order of the values, where `start` and `stop` count from the start of that old rank's
-# piece. A rank reads only values of its own new piece. No read is empty, and one read is enough for each old rank. If a rank's new piece is empty, return an
+# piece. A rank reads only values of its new piece. No read is empty, and one read is enough for each old rank. If a rank's new piece is empty, return an
 # empty list.
 #
 # *Difficulty ●●○, 8 minutes, 3 points*

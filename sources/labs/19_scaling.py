@@ -256,7 +256,7 @@ def faulty_images_per_s(bench, steps, warmup, batch):
     return bench.world * batch / np.median(times)
 
 # %% [markdown]
-# On three machines, the team compares the result with that of a run of 100,000 steps. The first 5 steps are slow on each machine, because the device tries
+# On three machines, the team compares the result with the result of a run of 100,000 steps. The first 5 steps are slow on each machine, because the device tries
 # several kernels and keeps the fastest. On the second machine, every eighth step waits for data.
 
 # %%
@@ -280,7 +280,7 @@ def compare(images_per_s):
 compare(faulty_images_per_s)
 
 # %% [markdown]
-# Write the benchmark so that its number agrees with that of a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup`
+# Write the benchmark so that its number agrees with the number from a long run. Each rank processes `batch` images in a step. Measure `steps` steps after `warmup`
 # steps that do not count, and return the images per second of all ranks together. `compare(images_per_s)` shows how well your benchmark does. Small differences
 # remain, because the long run contains the slow steps, and because the device is idle while the first step of your measurement is launched.
 #

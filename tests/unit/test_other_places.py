@@ -18,7 +18,7 @@ STARTS = """
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 assert shell.run_cell({commands!r}, silent=True, store_history=False).success
-shell.user_ns["__vsc_ipynb_file__"] = "/work/06_ddp_tutorial.ipynb"
+shell.user_ns["__vsc_ipynb_file__"] = "06_ddp_tutorial.ipynb"
 assert not shell.run_cell("%%px\\nrank").success
 assert not shell.run_cell("cluster").success
 """

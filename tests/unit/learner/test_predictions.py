@@ -145,7 +145,7 @@ def test_where_no_widget_can_be_shown_the_form_is_plain_html(kernel, monkeypatch
     version = {"old widgets": "7.7.1"}.get(place, "8.1.9")
     monkeypatch.setattr(plain_form.metadata, "version", lambda name: version)
     if place == "VS Code":
-        kernel.user_ns["__vsc_ipynb_file__"] = "/work/06_ddp_tutorial.ipynb"
+        kernel.user_ns["__vsc_ipynb_file__"] = "06_ddp_tutorial.ipynb"
     elif place == "no widgets":
         monkeypatch.setattr(plain_form.metadata, "version", Mock(side_effect=plain_form.metadata.PackageNotFoundError))
     elif place != "old widgets":
