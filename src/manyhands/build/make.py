@@ -62,7 +62,7 @@ def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
     """The canonical notebook of a piece. Without `run`, cells keep the outputs stored for the same text. With it, the
     dict `given` receives what the run gave for each question that the notebook asks."""
     notebook = expected_notebook(piece)
-    stored = stored_cells(piece)
+    stored = stored_cells(piece, notebook)
     name = piece.short(piece.notebook)
     if not run:
         for cell in notebook.cells:
@@ -92,11 +92,11 @@ def make_notebook(piece, run=True, remeasure=False, progress=None, given=None):
     return canonical.clean(notebook, piece.root)
 
 
-def stored_cells(piece):
-    """{id: cell} of the code cells in the committed notebook whose text is still that of the source."""
+def stored_cells(piece, expected):
+    """{id: cell} of the code cells in the committed notebook whose text is still the same in the `expected` one."""
     if not piece.notebook.exists():
         return {}
-    sources = {cell.id: cell.source for cell in expected_notebook(piece).cells}
+    sources = {cell.id: cell.source for cell in expected.cells}
     cells = canonical.load(piece.notebook).cells
     return {cell.id: cell for cell in cells if cell.cell_type == "code" and sources.get(cell.id) == cell.source}
 

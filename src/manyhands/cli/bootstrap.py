@@ -46,9 +46,11 @@ def set_up(root=ROOT, again=False, later=False):
     `later` leaves a build to the background."""
     plan = setup_plan.Plan(root, os.environ)
     again = again or NO_SKIPS
-    if later and plan.finished_but_horovod() and not plan.horovod_tried() and (how := start_horovod(plan)):
-        print(LATER.format(how), flush=True)
-        return plan.python
+    if later and plan.finished_but_horovod() and not plan.horovod_tried():
+        cached, missing = wheel_or_tools(plan)
+        if not missing:
+            print(start_horovod(plan, cached), flush=True)
+            return plan.python
     if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.horovod_done():
             print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
@@ -175,19 +177,22 @@ def install_packages(plan, steps):
     steps.end(f"{len(names)} and the course itself")
 
 
-def start_horovod(plan):
-    """Start step 5 in the background, unless a tool is missing; returns how Horovod comes (BUILT, INSTALLED) or "".
+def wheel_or_tools(plan):
+    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it is not)."""
+    cached = plan.horovod_cached()
+    return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
+
+
+def start_horovod(plan, cached):
+    """Start step 5 in the background; returns what is told of it.
 
     A shell that ends immediately starts it, because JupyterLab ends all its own children.
     """
-    cached = plan.horovod_cached()
-    if not cached and horovod_wheel.missing_tools(plan.python):
-        return ""
     if not machine.horovod_build(plan.root):  # else it runs already
         subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", sys.executable, str(Path(__file__).resolve()), "horovod"],
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
-    return INSTALLED if cached else BUILT
+    return LATER.format(INSTALLED if cached else BUILT)
 
 
 def build_horovod(root=ROOT):
@@ -244,13 +249,13 @@ def install_horovod(plan, steps, again, later=False):
     if plan.stamp.get("horovod_failed") == wanted and not again and not plan.horovod_may_work_now():
         return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
     try:
-        missing = [] if plan.horovod_cached() else horovod_wheel.missing_tools(plan.python)
+        cached, missing = wheel_or_tools(plan)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
             raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
                              "; ".join(remedy for _, remedy in missing))
-        if later and (how := start_horovod(plan)):
-            return steps.end(LATER.format(how))
+        if later:
+            return steps.end(start_horovod(plan, cached))
         wheel = wheel_of(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())

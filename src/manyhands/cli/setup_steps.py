@@ -86,14 +86,16 @@ def size_of(folder):
 def written(folder):
     """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
 
-    A thread measures it, since a slow disk may need many seconds for that.
+    A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its time measuring.
     """
     done, grown = threading.Event(), [0]
 
     def measure():
-        before = size_of(folder)
-        while not done.wait(2):
+        before, pause_s = size_of(folder), 2
+        while not done.wait(pause_s):
+            begun = time.monotonic()
             grown[0] = size_of(folder) - before
+            pause_s = max(2, 9 * (time.monotonic() - begun))
 
     def amount():
         megabytes = grown[0] / 1e6

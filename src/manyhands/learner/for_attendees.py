@@ -58,32 +58,35 @@ def section(root, course):
     """The section, as Markdown; nothing where there is no class."""
     told = os.environ.get("MANYHANDS_NOTICE")
     account = f"\n**Your account:** {told}\n" if told else ""
-    return account + (EXCHANGE + _due(root, course) + _handed_in(root, course) if exchange() else "")
+    if not exchange():
+        return account
+    found = handed_in.handed_in(root)
+    return account + EXCHANGE + _due(found, course) + _handed_in(root, found, course)
 
 
-def lab_state(root, name):
-    """What the table says of a lab that was handed in: a link if feedback is ready; "" if it was not handed in."""
-    tries = handed_in.handed_in(root).get(name) if exchange() else None
-    page = _feedback(root, tries) if tries else None
-    return link("feedback", page) if page else "handed in" if tries else ""
+def lab_states(root):
+    """{lab: what the table says of it} of each lab that was handed in: a link if feedback is ready."""
+    found = handed_in.handed_in(root) if exchange() else {}
+    pages = {name: _feedback(root, tries) for name, tries in found.items()}
+    return {name: link("feedback", page) if page else "handed in" for name, page in pages.items()}
 
 
 def _titles(course):
     return {unit.name: f"{unit.number} {unit.title}" for unit in course}
 
 
-def _due(root, course):
+def _due(found, course):
     """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
-    titles, tries = _titles(course), handed_in.handed_in(root)
-    labs = [f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in tries else ''}"
+    titles = _titles(course)
+    labs = [f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
             for name, when in due_in(exchange())]
     return DUE.format(labs=" · ".join(labs)) if labs else ""
 
 
-def _handed_in(root, course):
+def _handed_in(root, found, course):
     """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that were handed in."""
     titles, ready, waiting = _titles(course), [], []
-    for name, tries in sorted(handed_in.handed_in(root).items()):
+    for name, tries in sorted(found.items()):
         title, page = titles.get(name, plain(name)), _feedback(root, tries)
         if page:
             newest = tries[-1].page(_work(root)).is_file()

@@ -7,14 +7,13 @@ from importlib import metadata
 
 from IPython.display import display
 
+from manyhands.learner import prediction_card
+
 OLDEST_WIDGETS = 8  # the major version of ipywidgets
 OTHER_PLACES = ("COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE")  # variables of Colab and of Kaggle
 VS_CODE = "__vsc_ipynb_file__"  # a name that VS Code gives to each of its kernels
 CALL = ('To predict, run <code>predict("{name}", guess=...)</code> in a new cell, with {answer} instead of the dots. '
         "It locks your prediction. You can also go on without one.")
-BOX = ('<div role="group" aria-label="prediction" style="max-width: 60em; padding: .3em .8em .6em; border: 1px solid '
-       '#8a8a8a; border-left: 6px solid #3b5fc0; border-radius: 4px; line-height: 1.4"><div><b>Predict:</b> {question}'
-       "</div>{choices}<div>{words}</div></div>")
 
 
 def is_needed(shell):
@@ -41,8 +40,8 @@ class PlainForm:
 
     def html(self):
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question.choices)
-        return BOX.format(question=escape(self.question.text), words=self.words,
-                          choices=f'<ol style="margin: .2em 0">{choices}</ol>' if choices else "")
+        rows = f'<ol style="margin: .2em 0">{choices}</ol>' if choices else ""
+        return prediction_card.form(self.question.text, f"{rows}<div>{self.words}</div>")
 
     def show(self, plain):
         self.plain = plain

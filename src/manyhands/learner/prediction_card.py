@@ -9,7 +9,7 @@ from html import escape
 from manyhands.checks.card import COLOUR, LINE, NOT_BEGUN, SIGN
 from manyhands.checks.record import FAIL, PASS
 
-SURPRISE = "#8a5a00"
+SURPRISE, ASKED = "#8a5a00", "#3b5fc0"
 CARD = ('<div role="group" aria-label="{label}" style="max-width: 60em; padding: .3em .8em .5em; '
         f'border: 1px solid {LINE}; border-left: 6px solid {{colour}}; border-radius: 4px; line-height: 1.5">'
         "<div><b>{question}</b></div>{rows}</div>")
@@ -26,6 +26,11 @@ def outcome(question, guess, came, right, verdict):
     rows = BADGE.format(sign=sign, colour=colour, verdict=escape(verdict))
     rows += ROW.format(name="Your prediction", value=escape(guess)) if guess is not None else ""
     return _card("result of the prediction", question, colour, rows + ROW.format(name="The run", value=escape(came)))
+
+
+def form(question, rows):
+    """A question that is still open. `rows`: HTML, namely its choices and how to answer."""
+    return _card("prediction", f"Predict: {question}", ASKED, rows)
 
 
 def remark(question, words):

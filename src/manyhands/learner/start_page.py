@@ -65,7 +65,7 @@ def text(root):
     return template.substitute(
         machine=machine(), left_off=left_off(root, course, done), next=next_step(course, done, missing),
         notice=building(root) + for_attendees.section(root, course) + for_instructors.section(root, course),
-        table=table(course, done, missing),
+        table=table(course, done, missing, for_attendees.lab_states(root)),
         check=f"`manyhands check {_any_ready(course)}`",
         **{path: path_line(course, path) for path in paths()},
         **{f"{path}_times": times(course, done, path) for path in PATHS},
@@ -140,18 +140,20 @@ def _solved(unit, entry):
     return _full(entry) or 0 < checks <= len(progress.seen_green(entry))
 
 
-def table(course, done, missing):
+def table(course, done, missing, states):
+    """The units with the learner's progress; `states`: what is said of each lab that was handed in."""
     lines = ["| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
              "|---|---|---|---|---|---|---|---|---|"]
-    return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing) for unit in course])
+    return "\n".join(lines + [_row(unit, done.get(unit.name, {}), missing, states.get(unit.name, ""))
+                              for unit in course])
 
 
-def _row(unit, points, missing):
+def _row(unit, points, missing, handed_in=""):
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
     tutorial = _with(link("tutorial", tutorial_copy(unit.name)), _tutorial_state(unit, points))
-    lab = _with(_lab(unit, missing), for_attendees.lab_state(unit.root, unit.name))
+    lab = _with(_lab(unit, missing), handed_in)
     cells = [unit.number, unit.title, _points(unit, points), tutorial, lab,
              link("slides", "../" + unit.slides) if unit.slides else "", minutes_text(unit),
              str(unit.ranks or ""), unit.framework]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 from docutils import nodes
@@ -24,6 +25,7 @@ def anchor(term):
     return re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
 
 
+@cache
 def entries(text):
     """{term: explanation} of the glossary's Markdown: its bullets, without their marks."""
     found = {}
