@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = {piece.short(piece.notebook): piece.notebook for piece in layout.pieces(ROOT)}
 QUEUED = "reads a clock when the operation is queued"
 ANNOUNCED = {  # notebook -> [(severity, in its text, what the notebook says of it)]
-    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "So call `torch.cuda.synchronize()` before you read a clock")],
+    "notebooks/01_data_parallel.ipynb": [("remark", QUEUED, "call `torch.cuda.synchronize()` before you read a clock")],
     "notebooks/05_communication_costs.ipynb": [
         ("remark", QUEUED, "Call `torch.cuda.synchronize()` before each look at the clock"),
         ("hangs", "rendezvous", "a hand-written ring needs `dist.batch_isend_irecv`"),

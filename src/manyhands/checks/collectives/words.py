@@ -55,9 +55,9 @@ MISTAKES = {
         "Keep what isend and irecv return": "Keep what isend and irecv return, and call wait() on each before the "
                                             "tensor is read, changed or dropped. If a work handle is dropped, its "
                                             "message may never leave or arrive.",
-        "waits in barrier": "Some ranks are not in this group, so they wait in the check's barrier. Does a rank of the "
-                            "group wait for one of them? Give group=group to every call, and count with "
-                            "dist.get_rank(group) and dist.get_world_size(group).",
+        "in barrier": "Some ranks are not in this group, so they wait in the check's barrier. Does a rank of the "
+                      "group wait for one of them? Give group=group to every call, and count with "
+                      "dist.get_rank(group) and dist.get_world_size(group).",
     },
     "hang": "If every rank first sends and then receives, no rank receives. Start to send with dist.isend, receive, "
             "and then wait() for the sending. (Keep what isend returns, because a message whose work handle has been "

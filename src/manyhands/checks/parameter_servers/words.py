@@ -48,7 +48,6 @@ MISTAKES = {
         "package's own answer": "The course's own solution of this exercise is closed in this check, so write it "
                                 "yourself.",
         "Shape and dtype must be the same": FIT + " A count has a dtype, too.",
-        "waits in recv, which has room for": FIT,
         "should not be the same as the rank": ITSELF,
         "same as the rank": ITSELF,
         "TIME LIMIT": "If no rank waits for another one, either a loop does not end or the machine is busy. In "
