@@ -58,9 +58,17 @@ def room(path):
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+def without_types(tree):
+    """The tree without what stands under `if TYPE_CHECKING:`, which only a type checker imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            node.body = [ast.Pass()]
+    return tree
+
+
 def imports(path):
     """[(name, late)]: our rooms and foreign packages that a file imports, at once or inside a function."""
-    tree, found = ast.parse(path.read_text()), []
+    tree, found = without_types(ast.parse(path.read_text())), []
     inside = {id(child) for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
               for child in ast.walk(node)}
     for node in ast.walk(tree):
@@ -130,7 +138,7 @@ def modules():
 
 def imported(path, known):
     """The modules of ours that a file names in its imports, late ones too; not the packages that they lie in."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(without_types(ast.parse(path.read_text()))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and not node.level:
