@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from manyhands.build.text import TAGS
 from manyhands.cli import COMMANDS
 
@@ -28,3 +30,38 @@ def test_files_exist():
 def test_the_table_of_tags_is_complete():
     assert re.findall(r"^\| `([\w-]+)` \|", TEXT, re.M) == ["measured", "raises-exception", "setup", "solution", "check"]
     assert set(TAGS) == {"measured", "raises-exception", "setup", "solution", "check"}
+
+
+def map_rows():
+    """(what one wants to change, its files, the names in them) of each row of "Where to look"."""
+    start = TEXT.index("| to change | open |")
+    for line in TEXT[start:TEXT.index("\n\n", start)].splitlines()[2:]:
+        wish, answer = line.strip("| ").split(" | ", 1)
+        folder, files, names = "", [], []
+        for code in re.findall(r"`([^`]+)`(?! in `\S+/`)", answer):  # a file "in `folder/`" is joined to it below
+            if code.startswith(("python -m", "make ")):
+                continue
+            if "/" in code or re.search(r"\.(py|md|css|js|toml|txt|html)$", code):
+                files.append(code if (ROOT / code).exists() else folder + code)
+                folder = files[-1][:files[-1].rfind("/") + 1]
+            else:
+                names.append(code)
+        files += [place + file for file, place in re.findall(r"`(\S+)` in `(\S+/)`", answer)]
+        yield wish, (files, names)
+
+
+MAP = dict(map_rows())
+
+
+def test_the_map_has_its_rows():
+    assert len(MAP) > 60 and sum(len(files) for files, _ in MAP.values()) > 150
+
+
+@pytest.mark.parametrize("wish", MAP)
+def test_each_file_and_name_of_the_map_exists(wish):
+    files, names = MAP[wish]
+    assert [path for path in files if not (ROOT / path).exists()] == []
+    texts = [(ROOT / path).read_text() for path in files if (ROOT / path).is_file()]
+    for name in names:
+        last = name.rpartition(".")[2]
+        assert any(re.search(rf"\b{re.escape(last)}\b", text) for text in texts), f"none of {files} defines {name}"
