@@ -8,7 +8,8 @@ from nbformat.v4 import new_code_cell, new_output
 
 from manyhands import grading
 from manyhands.grading.compare import compare
-from manyhands.grading.isolation.kernel import Kernel, Limits
+from manyhands.grading.isolation.kernel import Kernel
+from manyhands.grading.isolation.kernel_limits import Limits
 
 MIME = "application/vnd.manyhands.record+json"
 TOOLS = f'''

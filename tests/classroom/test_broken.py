@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell
 from room import UNIT
 
 from manyhands.grading import notebooks
-from manyhands.grading.isolation import kernel
+from manyhands.grading.isolation import kernel_limits
 from manyhands.grading.store import submissions
 
 FILE = f"{UNIT}.ipynb"
@@ -188,7 +188,7 @@ def test_every_broken_submission_gets_its_verdict_and_the_batch_goes_on(classroo
 
 
 def test_one_whose_grading_does_not_end_is_told_by_name_and_the_others_get_their_grades(classroom, monkeypatch):
-    monkeypatch.setattr(kernel, "OWN_S", 10)
+    monkeypatch.setattr(kernel_limits, "OWN_S", 10)
     plan = notebooks.plan
 
     def plan_for_ever(submission, solution):

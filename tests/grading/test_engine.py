@@ -10,8 +10,8 @@ import tiny
 
 from manyhands.grading import engine, grade_report
 from manyhands.grading.engine import SolutionFails, grade
-from manyhands.grading.isolation.kernel import Limits
-from manyhands.grading.store import references
+from manyhands.grading.isolation.kernel_limits import Limits
+from manyhands.grading.store import hidden_seed, references
 
 SEED = 4711
 
@@ -65,11 +65,11 @@ def test_reference_is_run_once_per_seed(lab, monkeypatch):
 
 def test_hidden_seeds_are_few_and_those_with_a_reference_come_first(lab, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    drawn = {references.hidden_seed(lab.solution, lab.notebook) for _ in range(60)}
-    assert len(drawn) == references.SEEDS and 0 not in drawn
+    drawn = {hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)}
+    assert len(drawn) == hidden_seed.SEEDS and 0 not in drawn
     kept = drawn.pop()
     references.save(references.key(lab.solution, lab.notebook, kept), {})
-    again = [references.hidden_seed(lab.solution, lab.notebook) for _ in range(60)]
+    again = [hidden_seed.draw(lab.solution, lab.notebook) for _ in range(60)]
     assert again.count(kept) > 30 and set(again) > {kept}
     assert stat.S_IMODE(references.cache_folder().stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in references.cache_folder().iterdir()} == {0o600}

@@ -120,7 +120,7 @@ def _one(word, root, arguments):
     from manyhands.grading import engine, grade_report
     from manyhands.grading.hub_client import check_place
     from manyhands.grading.isolation import container
-    from manyhands.grading.isolation.kernel import Limits
+    from manyhands.grading.isolation.kernel_limits import Limits
     from manyhands.grading.store import public_references
 
     limits = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}

@@ -11,9 +11,10 @@ from manyhands.checks.record import BLOCKED, FAIL
 from manyhands.grading import notebooks
 from manyhands.grading.compare import Criterion, compare, in_a_line, records
 from manyhands.grading.isolation import choose
-from manyhands.grading.isolation.kernel import Kernel, KernelEnded, Limits
+from manyhands.grading.isolation.kernel import Kernel, KernelEnded
+from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.notebooks import NotGraded
-from manyhands.grading.store import references
+from manyhands.grading.store import hidden_seed, references
 from manyhands.grading.store.beneath import Below
 
 NOT_RUN = "not run"
@@ -103,7 +104,7 @@ def grade(submission_path, solution_path, *, seed=None, wanted=None, sandboxed=N
         raise RuntimeError(SHOWN.format(path=solution_path))
     result.sandbox, result.no_sandbox = _where(sandboxed, lack), "" if sandboxed else lack or ""
     image = choose.image() if sandboxed else ""
-    seed = references.hidden_seed(solution_path, solution, image) if seed is None else seed
+    seed = hidden_seed.draw(solution_path, solution, image) if seed is None else seed
     result.seed = "the public seed" if seed == 0 else result.seed
     with place, tempfile.TemporaryDirectory(prefix="mh-") as folder:
         started = time.monotonic()

@@ -16,7 +16,9 @@ import pytest
 
 from manyhands.hub import hub_address, hub_command
 from manyhands.hub.accounts import account_log, accounts_command, archive, handout, passwords
-from manyhands.hub.accounts.table import AccountError, Accounts, until
+from manyhands.hub.accounts.account_error import AccountError
+from manyhands.hub.accounts.lifetime import until
+from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.servers import limits
 
 

@@ -20,7 +20,8 @@ from manyhands.grading.store import public_references
 from manyhands.hub import connections, course, hub_address, hub_command, hub_options, jupyterhub_settings
 from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
-from manyhands.hub.accounts.table import Account, AccountError, Accounts
+from manyhands.hub.accounts.account_error import AccountError
+from manyhands.hub.accounts.table import Account, Accounts
 from manyhands.hub.folder import SOLUTIONS
 from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
 from manyhands.hub.servers.limits import Limits

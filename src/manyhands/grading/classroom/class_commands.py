@@ -152,7 +152,7 @@ def _export(classroom, units, arguments):
 
 
 def _limits(arguments):
-    from manyhands.grading.isolation.kernel import Limits
+    from manyhands.grading.isolation.kernel_limits import Limits
 
     given = {"cell_s": arguments.cell_timeout, "total_s": arguments.timeout}
     return {"jobs": arguments.jobs, "limits": Limits(**{name: value for name, value in given.items() if value})}

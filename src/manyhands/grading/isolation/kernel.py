@@ -7,7 +7,6 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -17,12 +16,11 @@ from jupyter_client.session import Session
 from manyhands.build.environment import kernel_environment
 from manyhands.build.processes import adopt_orphans, children, end, release_orphans
 from manyhands.grading.isolation import bubblewrap, choose, container, process_limits
+from manyhands.grading.isolation.kernel_limits import Limits
 from manyhands.grading.isolation.kernel_outputs import Outputs, Ran
 from manyhands.grading.isolation.zmtp import Cut, Wire
-from manyhands.machine import CELL_S
 
 POLL_S = 0.2
-OWN_S = 300  # for what the grader does itself about a submission; on a busy machine it is long
 CHANNELS = 4  # shell, iopub, stdin and control, in the order of their ports
 # Nothing beside the notebook is imported before the kernel runs; IPython puts the folder back into the path, after the
 # library.
@@ -30,24 +28,6 @@ START = (
     "import sys; del sys.path[0]; from manyhands.grading.isolation.kernel_app import Inside; Inside.launch_instance()"
 )
 TASKS_PER_PROCESS = 10  # what a control group limits are threads
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a submission may use."""
-
-    cell_s: float = CELL_S
-    total_s: float = 900
-    start_s: float = 60
-    memory_bytes: int = 4 * 2**30
-    processes: int = 400
-    output_bytes: int = 200 * 2**20  # while one cell runs
-    interrupt_s: float = 15  # for a cell to end once it was interrupted
-
-    @property
-    def wall_s(self):
-        """For all that is done about a submission: the grader's own reading and comparing have their share."""
-        return self.total_s + OWN_S
 
 
 class KernelEnded(Exception):

@@ -7,14 +7,12 @@ shows depends on the environment.
 import hashlib
 import json
 import os
-import secrets
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from manyhands.grading.store.atomic import write_file
 
-SEEDS = 3
 FRAMEWORKS = ("numpy", "torch", "tensorflow", "tensorflow-cpu", "tf_keras", "ipyparallel", "horovod", "nbval")
 
 
@@ -25,20 +23,6 @@ def cache_folder():
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
     return folder
-
-
-def hidden_seed(solution_path, solution, image=""):
-    """One of this machine's few hidden seeds; three times in four, one whose reference for this solution is kept."""
-    path = cache_folder() / "seeds.json"
-    try:
-        seeds = [int(seed) for seed in json.loads(path.read_text())]
-    except (OSError, ValueError, TypeError):
-        seeds = []
-    if len(seeds) != SEEDS:
-        seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
-        write_file(path, json.dumps(seeds))
-    kept = [seed for seed in seeds if (cache_folder() / f"{key(solution_path, solution, seed, image)}.json").is_file()]
-    return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)
 
 
 def key(solution_path, solution, seed, image=""):
@@ -64,6 +48,11 @@ def _version(name):
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def is_kept(name):
+    """Whether there is a reference of this name."""
+    return (cache_folder() / f"{name}.json").is_file()
 
 
 def load(name):

@@ -12,7 +12,9 @@ from manyhands.command_line import completed, printable
 from manyhands.command_line import parser as command_parser
 from manyhands.hub import hub_address
 from manyhands.hub.accounts import archive, handout
-from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, AccountError, Accounts, until
+from manyhands.hub.accounts.account_error import AccountError
+from manyhands.hub.accounts.lifetime import until
+from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, Accounts
 from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.machine import local_time
 from manyhands.units import NotAClone

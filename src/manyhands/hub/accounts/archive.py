@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from manyhands.hub.accounts import account_log
-from manyhands.hub.accounts.table import AccountError
+from manyhands.hub.accounts.account_error import AccountError
 
 LONGEST_BYTES = 4000  # of a path: what is longer no program could unpack
 LONGER = "?" * LONGEST_BYTES + "*"  # the pattern of such a path, byte by byte

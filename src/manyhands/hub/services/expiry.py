@@ -17,7 +17,8 @@ from pathlib import Path
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 
 from manyhands.hub.accounts import account_log, archive
-from manyhands.hub.accounts.table import AccountError, Accounts
+from manyhands.hub.accounts.account_error import AccountError
+from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.servers import limits
 from manyhands.hub.services import watchdog
 

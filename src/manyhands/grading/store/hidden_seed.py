@@ -1,0 +1,23 @@
+"""The hidden seed under which a submission is graded, where a class has none in common."""
+
+import json
+import secrets
+
+from manyhands.grading.store import references
+from manyhands.grading.store.atomic import write_file
+
+SEEDS = 3
+
+
+def draw(solution_path, solution, image=""):
+    """One of this machine's few hidden seeds; three times in four, one whose reference for this solution is kept."""
+    path = references.cache_folder() / "seeds.json"
+    try:
+        seeds = [int(seed) for seed in json.loads(path.read_text())]
+    except (OSError, ValueError, TypeError):
+        seeds = []
+    if len(seeds) != SEEDS:
+        seeds = [secrets.randbelow(2**31 - 1) + 1 for _ in range(SEEDS)]
+        write_file(path, json.dumps(seeds))
+    kept = [seed for seed in seeds if references.is_kept(references.key(solution_path, solution, seed, image))]
+    return secrets.choice(kept if kept and secrets.randbelow(4) else seeds)
