@@ -14,7 +14,10 @@ from manyhands.comm.control import BACKWARD, CommunicationError, Wait
 from manyhands.comm.message import DTYPES, NUMBER, describe
 
 if TYPE_CHECKING:
-    from manyhands.comm.message import Facts, Message, Op, Place
+    from typing import Unpack
+
+    from manyhands.comm.facts import Facts, FactsWithoutRoot, Op, Place
+    from manyhands.comm.message import Message
     from manyhands.comm.message_queue import Exchange
 
 T = TypeVar("T")
@@ -50,7 +53,7 @@ class Calls:
         `op` is the operation's name, `wants` whether a gradient is awaited."""
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
-        facts = {"tag": tag, "op": op, "wants": wants}
+        facts: Facts = {"tag": tag, "op": op, "wants": wants}
         unfinished = self._exchange.post([(peer, tensors)], ("p2p", self.name, tag), call, facts)
         if unfinished:
             self._exchange.finish(unfinished, Wait("p2p", self, call, facts))
@@ -127,7 +130,7 @@ class Calls:
 
     def exchange(self, place: Place, call: str, outgoing: Mapping[int, Sequence[torch.Tensor | None]],
                  sources: Iterable[int], step: int = 0, check: Callable[[Message], str | None] | None = None,
-                 **facts: Any) -> dict[int, Message]:
+                 **facts: Unpack[Facts]) -> dict[int, Message]:
         """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank:
         message} from `sources`, in their order.
 
@@ -195,7 +198,8 @@ class Calls:
 
     def give(self, op: Op, call: str, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
         """Send `gradients`, {rank: list of tensors}. CommunicationError if they are no longer wanted."""
-        exchange, facts = self._exchange, {"op": op}
+        exchange = self._exchange
+        facts: Facts = {"op": op}
         if op in exchange.control.freed:
             raise CommunicationError(exchange.control.freed.pop(op))
         unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()],
@@ -205,7 +209,8 @@ class Calls:
 
     def take_gradient(self, op: Op, call: str, rank: int) -> list[torch.Tensor | None]:
         """The gradients from `rank`, a list. CommunicationError if none will come."""
-        exchange, facts = self._exchange, {"op": op}
+        exchange = self._exchange
+        facts: Facts = {"op": op}
         if op in exchange.control.refused:
             raise CommunicationError(exchange.control.refused.pop(op))
         return exchange.take(self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)).tensors
@@ -242,7 +247,7 @@ class Calls:
     # --- tensors to and from all ranks --------------------------------------------------------------------------------
 
     def bcast_tensors(self, place: Place, call: str, tensors: Sequence[torch.Tensor | None] | None, root: int = 0,
-                      **facts: Any) -> tuple[Sequence[torch.Tensor], Facts]:
+                      **facts: Unpack[FactsWithoutRoot]) -> tuple[Sequence[torch.Tensor], FactsWithoutRoot]:
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps.
         Returns the message's tensors and facts."""
         parent, children = _tree(self.rank, self.size, root)
@@ -251,7 +256,8 @@ class Calls:
             tensors, facts = message.tensors, message.facts
         whole = cast("Sequence[torch.Tensor]", tensors)  # only a rank that has a parent may give None
         if children:
-            self.exchange(place, call, dict.fromkeys(children, whole), (), **(facts | {"root": root}))
+            all_facts: Facts = {**facts, "root": root}
+            self.exchange(place, call, dict.fromkeys(children, whole), (), **all_facts)
         return whole, facts
 
     def sum_tensors(self, place: Place, call: str, tensor: torch.Tensor, step: int = 0) -> torch.Tensor:

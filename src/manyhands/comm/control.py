@@ -14,13 +14,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+from manyhands.comm.facts import Facts
 from manyhands.comm.message import told
 from manyhands.comm.users_line import users_line
 
 if TYPE_CHECKING:
     from manyhands.comm.calls import Calls
     from manyhands.comm.communicator import Communicator
-    from manyhands.comm.message import Facts, Message, Op, Place
+    from manyhands.comm.facts import Answer, ControlFacts, Op, Place
+    from manyhands.comm.message import Message
     from manyhands.comm.message_queue import Exchange
 
 ASK_S = 0.5  # how long an asked rank may take to answer
@@ -40,7 +42,7 @@ class Wait:
     kind: str
     communicator: Calls
     call: str
-    facts: Facts = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
     place: Place = (0, 0)  # of a collective call: its epoch and its number there
     step: int = 0
     peer: int | None = None  # global rank
@@ -81,36 +83,36 @@ class Control:
         self.gave_up: dict[int, tuple[float, str]] = {}  # peer -> (when, the wait in which it gave up)
         # an error that belongs to a call that has ended: raised by the next one
         self.pending: CommunicationError | None = None
-        self._answers: dict[tuple[int, int], Facts] = {}
+        self._answers: dict[tuple[int, int], Answer] = {}
 
     # --- messages that come -------------------------------------------------------------------------------------------
 
     def take_in(self, message: Message) -> None:
         getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
 
-    def _take_goodbye(self, peer: int, facts: Facts) -> None:
+    def _take_goodbye(self, peer: int, facts: ControlFacts) -> None:
         self.exchange.gone.setdefault(peer, "it has ended")
 
     def _wait(self, concerned: Callable[[Wait], bool]) -> Wait | None:
         """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there is none."""
         return next((wait for wait in self.exchange.waits[::-1] if concerned(wait)), None)
 
-    def _take_query(self, peer: int, facts: Facts) -> None:
+    def _take_query(self, peer: int, facts: ControlFacts) -> None:
         wait = self._wait(lambda wait: wait.communicator.name == facts["communicator"]) or self._wait(lambda _: True)
         if wait is not None and wait.kind != facts["kind"] and not wait.extended:
             # the asking rank will give up first
             wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s
-        answer = {"query": facts["query"], "text": None}
+        answer: Answer = {"query": facts["query"], "text": None}
         if wait is not None:
             same = wait.communicator.name == facts["communicator"]
             text = f"waits in {wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{users_line()}"
-            answer.update(text=text, kind=wait.kind, number=wait.number, on_me=wait.peer == peer)
+            answer.update({"text": text, "kind": wait.kind, "number": wait.number, "on_me": wait.peer == peer})
         self._say(peer, "answer", answer)
 
-    def _take_answer(self, peer: int, facts: Facts) -> None:
+    def _take_answer(self, peer: int, facts: Answer) -> None:
         self._answers[peer, facts["query"]] = facts
 
-    def _take_failed(self, peer: int, facts: Facts) -> None:
+    def _take_failed(self, peer: int, facts: ControlFacts) -> None:
         communicator = self.communicators.get(facts["communicator"])
         if communicator is None or facts["epoch"] <= communicator.epoch:
             return
@@ -128,20 +130,20 @@ class Control:
         if wait is not None:
             wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
 
-    def _take_gave_up(self, peer: int, facts: Facts) -> None:
+    def _take_gave_up(self, peer: int, facts: ControlFacts) -> None:
         self.gave_up[peer] = time.perf_counter(), facts["text"]
 
-    def _take_spoiled(self, peer: int, facts: Facts) -> None:
-        name, place, step = facts["communicator"], tuple(facts["place"]), facts["step"]
+    def _take_spoiled(self, peer: int, facts: ControlFacts) -> None:
+        name, place, step = facts["communicator"], cast("Place", facts["place"]), facts["step"]
         if step < BACKWARD or (name, *place) in self.live:
             self.spoiled[name, place, step] = facts["text"]
         if step < BACKWARD and name in self.communicators:
             self.communicators[name].spoiled.add(place)
 
-    def _take_refused(self, peer: int, facts: Facts) -> None:
+    def _take_refused(self, peer: int, facts: ControlFacts) -> None:
         self._refuse(tuple(facts["op"]), facts["text"])
 
-    def _take_withdrawn(self, peer: int, facts: Facts) -> None:
+    def _take_withdrawn(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
         for (key, source), box in list(self.exchange.inbox.items()):
             for message in [m for m in box if source == peer and m.facts.get("op") == op]:
@@ -149,12 +151,12 @@ class Control:
         if op in self.receipts:
             self.freed[op] = facts["text"]
 
-    def _take_freed(self, peer: int, facts: Facts) -> None:
+    def _take_freed(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
         if op in self.receipts or any(m.facts.get("op") == op for box in self.exchange.inbox.values() for m in box):
             self.freed[op] = facts["text"]
 
-    def _take_deadlock(self, peer: int, facts: Facts) -> None:
+    def _take_deadlock(self, peer: int, facts: ControlFacts) -> None:
         wait = self._wait(lambda wait: wait.number == facts["number"])
         if wait is not None:
             wait.error = facts["text"]
@@ -166,7 +168,7 @@ class Control:
             if wait is not None:
                 wait.error = text
 
-    def _say(self, peer: int, what: str, facts: Facts) -> None:
+    def _say(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
         self.exchange.notify(peer, ("control", what), "", **facts)
 
     # --- gradients that nobody waits for ------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ class Control:
 
     # --- a wait that has ended badly ----------------------------------------------------------------------------------
 
-    def ask(self, wait: Wait) -> dict[int, Facts | None]:
+    def ask(self, wait: Wait) -> dict[int, Answer | None]:
         """Ask those concerned where they are. Returns {global rank: answer}; who does not answer is not in a call."""
         query = next(_numbers)
         asked = (
@@ -209,7 +211,7 @@ class Control:
             time.sleep(1e-3)
         return {peer: self._answers.pop((peer, query), None) for peer in asked}
 
-    def timed_out(self, wait: Wait, answers: dict[int, Facts | None]) -> CommunicationError:
+    def timed_out(self, wait: Wait, answers: dict[int, Answer | None]) -> CommunicationError:
         """The error of a wait whose time is over; puts the ranks in order again."""
         communicator, me = wait.communicator, wait.communicator.rank
         head = (
@@ -258,14 +260,14 @@ class Control:
                 self._refuse((communicator.name, *key[2]), text)
                 raise self.fail(Wait("collective", communicator, box[0].call, peer=source), text, place=key[2])
 
-    def fail(self, wait: Wait, text: str, answers: Mapping[int, Facts | None] | tuple[()] = (),
+    def fail(self, wait: Wait, text: str, answers: Mapping[int, Answer | None] | tuple[()] = (),
              place: Place | None = None) -> CommunicationError:
         """Tell the others that this rank has stopped waiting; returns the error to raise.
         `place`: of the call in which ranks do not agree."""
         # the peer is None in collective calls only, which do not use it
         communicator, peer = wait.communicator, cast("int", wait.peer)
         if wait.kind == "collective":
-            facts: Facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text,
+            facts: ControlFacts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text,
                             "at": wait.place, "place": place, "number": communicator._calls if place else 0}
             for member in communicator.members:
                 if member != self.exchange.rank:
@@ -296,7 +298,7 @@ class Control:
         )
         return self.fail(wait, text)
 
-    def _where(self, wait: Wait, peer: int, answer: Facts | None) -> str:
+    def _where(self, wait: Wait, peer: int, answer: Answer | None) -> str:
         last = self.exchange.last_from.get(peer)
         if answer is not None and answer["text"]:
             there: str = answer["text"]

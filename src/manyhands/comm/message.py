@@ -7,12 +7,15 @@ it: all small tensors together, then each larger one by itself, straight from an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import memmove, string_at
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from manyhands.comm.facts import Facts
 
 # no more than so many tensors, if they are no larger in sum, travel inside the head
 INLINE_BYTES, INLINE_TENSORS = 8192, 32
@@ -20,10 +23,7 @@ INLINE_BYTES, INLINE_TENSORS = 8192, 32
 SMALL = 8192
 SHOWN = 4  # tensors of a message that an error names
 
-Place = tuple[int, int]  # of a collective call: its epoch and its number there
-Op = tuple[Any, ...]  # the name of an operation: (rank, communicator, number), or (communicator, *place)
 Key = tuple[Any, ...]  # what a message is for; its first item is "p2p", "collective", "gradient" or "control"
-Facts = dict[str, Any]  # what travels with a message: "tag", "root", "op", "wants", ..., plain values
 Spec = tuple[int, bool, tuple[int, ...]]  # of a tensor: its dtype's place in DTYPES, whether on a GPU, its shape
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
@@ -49,7 +49,7 @@ class Message:
         return told(self.call, self.facts, self.specs)
 
 
-def told(call: str, facts: Facts, specs: Sequence[Spec | None]) -> str:
+def told(call: str, facts: Mapping[str, Any], specs: Sequence[Spec | None]) -> str:
     """A message in words: `send, tag 3 with float32 (2, 3)`."""
     return (
         f"{call}{_facts(facts)} with "
@@ -57,7 +57,7 @@ def told(call: str, facts: Facts, specs: Sequence[Spec | None]) -> str:
     )
 
 
-def _facts(facts: Facts) -> str:
+def _facts(facts: Mapping[str, Any]) -> str:
     return "".join(f", {name} {facts[name]}" for name in ("tag", "root") if name in facts)
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.comm.control import Wait
-    from manyhands.comm.message import Facts, Key, Spec
+    from manyhands.comm.facts import Facts
+    from manyhands.comm.message import Key, Spec
     from manyhands.comm.wire import Head, LeavingWire, Unfinished, Wire
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
@@ -101,7 +102,7 @@ class Exchange:
 
     def notify(self, peer: int, key: Key, call: str, **facts: Any) -> None:
         """Leave a message without tensors to be sent; never waits, so that a finaliser may call it."""
-        self.notices.append((peer, key, call, facts))
+        self.notices.append((peer, key, call, cast("Facts", facts)))
         self._send_notices()
 
     def later(self, function: Callable[[], None]) -> None:

@@ -14,7 +14,8 @@ from manyhands.functions.tickets import Ticket
 
 if TYPE_CHECKING:
     from manyhands.comm.communicator import Communicator
-    from manyhands.comm.message import Message, Op, Place
+    from manyhands.comm.facts import Op, Place
+    from manyhands.comm.message import Message
 
 
 def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tensor:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
 
     from manyhands.comm.communicator import Communicator
-    from manyhands.comm.message import Op
+    from manyhands.comm.facts import Op
 
 
 class Ticket:
