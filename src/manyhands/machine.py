@@ -14,7 +14,7 @@ CELL_S = 180  # the limit of one cell that is built, compared or graded
 CLUSTER_START_S = CELL_S - 30  # of a cluster's start: a cell has time to say that it came to nothing
 
 
-def processors():
+def processors() -> int:
     """How many processors this process may use: fewer than the machine has where `taskset`,
     Slurm or the cpuset of a container leaves it only some."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

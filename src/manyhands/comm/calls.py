@@ -1,14 +1,26 @@
 """What every call of a communicator is made of: messages under a tag,
 and numbered steps that all ranks take together."""
 
+from __future__ import annotations
+
 import functools
 import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 
 from manyhands.comm.control import BACKWARD, CommunicationError, Wait
 from manyhands.comm.message import DTYPES, NUMBER, describe
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from manyhands.comm.facts import Facts, FactsWithoutRoot, Op, Place
+    from manyhands.comm.message import Message
+    from manyhands.comm.message_queue import Exchange
+
+T = TypeVar("T")
 SENT_BY = {"recv": "send", "recv_obj": "send_obj"}
 
 
@@ -16,21 +28,37 @@ class Calls:
     """The part of a communicator that `manyhands.functions` is built on.
     A call raises where two ranks do not agree, and numbers go on."""
 
-    def next_operation(self):
+    name: str
+    rank: int
+    size: int
+    members: list[int]
+    others: list[int]
+    timeout_s: float
+    epoch: int
+    spoiled: set[Place]
+    stopped: tuple[int, int, str | None] | None
+    last_call: Wait | None
+    _exchange: Exchange
+    _operations: Iterator[int]
+    _calls: int
+    _closed: bool
+
+    def next_operation(self) -> Op:
         """A name for a message of this rank, unlike any other."""
         return self._exchange.rank, self.name, next(self._operations)
 
-    def post(self, rank, tag, call, tensors, op, wants=False):
+    def post(self, rank: int, tag: int, call: str, tensors: Sequence[torch.Tensor | None], op: Op,
+             wants: bool = False) -> None:
         """Send tensors to `rank` of this communicator under a tag;
         `op` is the operation's name, `wants` whether a gradient is awaited."""
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
-        facts = {"tag": tag, "op": op, "wants": wants}
+        facts: Facts = {"tag": tag, "op": op, "wants": wants}
         unfinished = self._exchange.post([(peer, tensors)], ("p2p", self.name, tag), call, facts)
         if unfinished:
             self._exchange.finish(unfinished, Wait("p2p", self, call, facts))
 
-    def take(self, rank, tag, call):
+    def take(self, rank: int, tag: int, call: str) -> Message:
         """The next message from `rank` of this communicator under a tag."""
         peer, tag = self.peer(rank, call), checked_tag(tag)
         self.enter()
@@ -42,7 +70,7 @@ class Calls:
             raise CommunicationError(text)
         return message
 
-    def peer(self, rank, call):
+    def peer(self, rank: int, call: str) -> int:
         """The global rank of `rank`. ValueError if it is out of range, or this rank itself."""
         if type(rank) is not int or not 0 <= rank < self.size:
             rank = self.check_rank(rank, call)
@@ -50,7 +78,11 @@ class Calls:
             raise ValueError(f"{call}: rank {rank} is this rank itself; a rank keeps what it has in a variable.")
         return self.members[rank]
 
-    def check_rank(self, rank, call, word="rank"):
+    def name_of(self, member: int) -> int:
+        """The rank in this communicator of a global rank."""
+        return self.members.index(member)
+
+    def check_rank(self, rank: int, call: str, word: str = "rank") -> int:
         """The rank, of any type that counts, as an int. ValueError unless it is one of this communicator."""
         number = _whole(rank)
         if number is None:
@@ -61,7 +93,7 @@ class Calls:
                              f"whose ranks are 0 to {self.size - 1}.")
         return number
 
-    def enter(self):
+    def enter(self) -> None:
         """What every call does first."""
         control = self._exchange.control
         if self._closed or self._exchange.closed:
@@ -70,7 +102,7 @@ class Calls:
             error, control.pending = control.pending, None
             raise error
 
-    def next_call(self):
+    def next_call(self) -> Place:
         """The place of the next collective call: (epoch, number). The same on all ranks that make the same calls."""
         self.enter()
         exchange = self._exchange
@@ -86,7 +118,7 @@ class Calls:
             exchange.control.look_for_strays(Wait("collective", self, ""))
         return self.epoch, self._calls
 
-    def begin_epoch(self, epoch):
+    def begin_epoch(self, epoch: int) -> None:
         """After ranks did not agree on a collective call: count anew, and forget what was sent in the old epoch."""
         self.epoch, self._calls, self.stopped = epoch, 0, None
         self.spoiled.clear()
@@ -96,7 +128,9 @@ class Calls:
         ]:
             del inbox[key, source]
 
-    def exchange(self, place, call, outgoing, sources, step=0, check=None, **facts):
+    def exchange(self, place: Place, call: str, outgoing: Mapping[int, Sequence[torch.Tensor | None]],
+                 sources: Iterable[int], step: int = 0, check: Callable[[Message], str | None] | None = None,
+                 **facts: Unpack[Facts]) -> dict[int, Message]:
         """One step of a collective call: send `outgoing` {rank: tensors}, then return {rank:
         message} from `sources`, in their order.
 
@@ -113,7 +147,7 @@ class Calls:
             )
         ):
             exchange.finish(unfinished, wait)
-        came = {}
+        came: dict[int, Message] = {}
         for rank in sources:
             message = exchange.take(members[rank], key, wait)
             wrong = self._conflict(message, call, facts.get("root"), rank) or (check and check(message))
@@ -125,7 +159,7 @@ class Calls:
             came[rank] = message
         return came
 
-    def _conflict(self, message, call, root, rank):
+    def _conflict(self, message: Message, call: str, root: int | None, rank: int) -> str | None:
         if message.call != call:
             return (
                 f"rank {rank} called {message.call} in its place, with {describe(message.tensors)}. "
@@ -135,7 +169,7 @@ class Calls:
             return f"rank {rank} has root {message.facts.get('root')}, this rank has root {root}."
         return None
 
-    def checked(self, place, call, work):
+    def checked(self, place: Place, call: str, work: Callable[[], T]) -> T:
         """`work()`. If it raises, the other ranks hear of it in the same call."""
         try:
             return work()
@@ -143,7 +177,7 @@ class Calls:
             self.spoil(place, call, error)
             raise
 
-    def spoil(self, place, call, error, step=0):
+    def spoil(self, place: Place, call: str, error: object, step: int = 0) -> None:
         """This rank cannot do its part: who waits in this call, or will, is told why. Numbers go on."""
         if step < BACKWARD:
             self.spoiled.add(place)
@@ -154,17 +188,18 @@ class Calls:
 
     # --- gradients, on their way back: an operation is named as by `next_operation`, or by the place of its call ------
 
-    def expect(self, op):
+    def expect(self, op: Op) -> None:
         """From now on a gradient may come for this operation."""
         self._exchange.control.live.add(op)
 
-    def owe(self, op):
+    def owe(self, op: Op) -> None:
         """What came with this operation is part of a graph of this rank: others wait for its gradient."""
         self._exchange.control.receipts.add(op)
 
-    def give(self, op, call, gradients):
+    def give(self, op: Op, call: str, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
         """Send `gradients`, {rank: list of tensors}. CommunicationError if they are no longer wanted."""
-        exchange, facts = self._exchange, {"op": op}
+        exchange = self._exchange
+        facts: Facts = {"op": op}
         if op in exchange.control.freed:
             raise CommunicationError(exchange.control.freed.pop(op))
         unfinished = exchange.post([(self.members[rank], tensors) for rank, tensors in gradients.items()],
@@ -172,23 +207,24 @@ class Calls:
         if unfinished:
             exchange.finish(unfinished, Wait("gradient", self, call, facts))
 
-    def take_gradient(self, op, call, rank):
+    def take_gradient(self, op: Op, call: str, rank: int) -> list[torch.Tensor | None]:
         """The gradients from `rank`, a list. CommunicationError if none will come."""
-        exchange, facts = self._exchange, {"op": op}
+        exchange = self._exchange
+        facts: Facts = {"op": op}
         if op in exchange.control.refused:
             raise CommunicationError(exchange.control.refused.pop(op))
         return exchange.take(self.members[rank], ("gradient", op), Wait("gradient", self, call, facts)).tensors
 
-    def give_none(self, op, call, rank):
+    def give_none(self, op: Op, call: str, rank: int) -> None:
         """`rank` waits in vain: the node that would have sent its gradient is gone.
         Never waits, so that a finaliser may call it."""
         self._exchange.notify(self.members[rank], ("gradient", op), call, freed=True, op=op)
 
-    def want_none(self, op, rank, text):
+    def want_none(self, op: Op, rank: int, text: str) -> None:
         """`rank` may drop what came with this operation, for the reason in the text; also for finalisers."""
         self._exchange.notify(self.members[rank], ("control", "freed"), "", op=op, text=text)
 
-    def forget(self, op):
+    def forget(self, op: Op) -> None:
         """The operation's node is gone; a gradient that has come for it is told of. For finalisers."""
         exchange, control = self._exchange, self._exchange.control
         if op in control.live:
@@ -199,36 +235,39 @@ class Calls:
         control.receipts.discard(op)
         control.freed.pop(op, None)
 
-    def forget_step(self, place, step):
+    def forget_step(self, place: Place, step: int) -> None:
         """Nobody is going to take this step of a collective call any more. For finalisers."""
         self._exchange.control.spoiled.pop((self.name, place, step), None)
 
     @property
-    def ended(self):
+    def ended(self) -> bool:
         """Whether the communicator over all ranks has been closed."""
         return self._exchange.closed
 
     # --- tensors to and from all ranks --------------------------------------------------------------------------------
 
-    def bcast_tensors(self, place, call, tensors, root=0, **facts):
+    def bcast_tensors(self, place: Place, call: str, tensors: Sequence[torch.Tensor | None] | None, root: int = 0,
+                      **facts: Unpack[FactsWithoutRoot]) -> tuple[Sequence[torch.Tensor], FactsWithoutRoot]:
         """The root's tensors on all ranks, along a binomial tree: ceil(log2 size) steps.
         Returns the message's tensors and facts."""
         parent, children = _tree(self.rank, self.size, root)
         if parent is not None:
             message = self.exchange(place, call, {}, (parent,), root=root)[parent]
             tensors, facts = message.tensors, message.facts
+        whole = cast("Sequence[torch.Tensor]", tensors)  # only a rank that has a parent may give None
         if children:
-            self.exchange(place, call, dict.fromkeys(children, tensors), (), **(facts | {"root": root}))
-        return tensors, facts
+            all_facts: Facts = {**facts, "root": root}
+            self.exchange(place, call, dict.fromkeys(children, whole), (), **all_facts)
+        return whole, facts
 
-    def sum_tensors(self, place, call, tensor, step=0):
+    def sum_tensors(self, place: Place, call: str, tensor: torch.Tensor, step: int = 0) -> torch.Tensor:
         """Reduce-scatter, then all-gather: 2 (size - 1) / size of the tensor's bytes leave each rank."""
         if self.size == 1:
             return tensor.detach().clone()
         chunks = list(tensor.detach().reshape(-1).tensor_split(self.size))
         like = (NUMBER[tensor.dtype], tuple(tensor.shape))
 
-        def check(message):
+        def check(message: Message) -> str | None:
             if message.facts["like"] == like:
                 return None
             there = torch.empty(message.facts["like"][1], dtype=DTYPES[message.facts["like"][0]], device="meta")
@@ -247,7 +286,7 @@ class Calls:
                           for rank in range(self.size)]).view(tensor.shape)
 
 
-def _give_up(exchange, op):
+def _give_up(exchange: Exchange, op: Op) -> None:
     """Gradients that have come for a node that is gone."""
     for key, source in [k for k in exchange.inbox if k[0] == ("gradient", op)]:
         for message in exchange.inbox.pop((key, source)):
@@ -255,9 +294,11 @@ def _give_up(exchange, op):
 
 
 @functools.cache
-def _tree(rank, size, root):
+def _tree(rank: int, size: int, root: int) -> tuple[int | None, list[int]]:
     """The parent (None for the root) and the children of a rank in a binomial tree."""
-    virtual, parent, children, reach = (rank - root) % size, None, [], 1
+    virtual, reach = (rank - root) % size, 1
+    parent: int | None = None
+    children: list[int] = []
     while reach < size:
         if virtual < reach and virtual + reach < size:
             children.append((virtual + reach + root) % size)
@@ -267,14 +308,14 @@ def _tree(rank, size, root):
     return parent, children
 
 
-def checked_tag(tag):
+def checked_tag(tag: int) -> int:
     number = tag if type(tag) is int else _whole(tag)
     if number is None or number < 0:
         raise ValueError(f"A tag is a whole number from 0 on, not {tag!r}.")
     return number
 
 
-def _whole(number):
+def _whole(number: Any) -> int | None:
     """As an int, or None if it is no whole number."""
     try:
         return None if isinstance(number, bool) else operator.index(number)

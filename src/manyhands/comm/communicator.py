@@ -1,8 +1,12 @@
 """A communicator: some ranks, in an order, that talk to each other without meeting anybody else's messages."""
 
+from __future__ import annotations
+
 import io
 import itertools
 import pickle
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import torch
 
@@ -10,6 +14,12 @@ from manyhands.comm.calls import Calls
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import check_tensor, describe
 from manyhands.comm.store import process_group
+
+if TYPE_CHECKING:
+    import torch.distributed as dist
+    from torch import nn
+
+    from manyhands.comm.message_queue import Exchange
 
 
 class Communicator(Calls):
@@ -22,7 +32,8 @@ class Communicator(Calls):
     communicator, in the same order.
     """
 
-    def __init__(self, exchange, name, members, nodes, device, timeout_s):
+    def __init__(self, exchange: Exchange, name: str, members: list[int], nodes: Sequence[str], device: torch.device,
+                 timeout_s: float) -> None:
         self._exchange, self.name, self.members, self._nodes = exchange, name, members, nodes
         self.device, self.timeout_s = device, timeout_s
         self.rank, self.size = members.index(exchange.rank), len(members)
@@ -34,25 +45,28 @@ class Communicator(Calls):
         # (number of a call that failed elsewhere, the epoch after it, why it is to raise here or None); the Wait of the
         # last collective call
         self.stopped, self.last_call = None, None
-        self._splits, self._operations, self._group = itertools.count(), itertools.count(), None
+        self._splits, self._operations = itertools.count(), itertools.count()
+        self._group: dist.ProcessGroup | None = None
         mine = nodes[exchange.rank]
         here, order = [m for m in members if nodes[m] == mine], list(dict.fromkeys(nodes[m] for m in members))
         self.intra_rank, self.intra_size = here.index(exchange.rank), len(here)
         self.inter_rank, self.inter_size = order.index(mine), len(order)
         exchange.control.communicators[name] = self
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<communicator {self.name!r}: rank {self.rank} of {self.size}, {self.backend}>"
 
     @property
-    def backend(self):
+    def backend(self) -> str:
         return self._exchange.wire.name
 
-    def name_of(self, member):
-        """The rank in this communicator of a global rank."""
-        return self.members.index(member)
+    @overload
+    def split(self, color: None, key: Any = 0) -> None: ...
 
-    def split(self, color, key=0):
+    @overload
+    def split(self, color: int | str, key: Any = 0) -> Communicator: ...
+
+    def split(self, color: int | str | None, key: Any = 0) -> Communicator | None:
         """Cut the communicator: ranks with the same `color` get one together, ordered by `key`, then by rank.
         Collective.
 
@@ -67,7 +81,7 @@ class Communicator(Calls):
                             self.timeout_s)
 
     @property
-    def process_group(self):
+    def process_group(self) -> dist.ProcessGroup:
         """A `torch.distributed` group of the same ranks, for DistributedDataParallel. Collective when first used.
 
         If torch.distributed is not initialised yet, this does it: then all ranks of the world must come by, each with
@@ -79,24 +93,24 @@ class Communicator(Calls):
 
     # --- messages from one rank to one other --------------------------------------------------------------------------
 
-    def send_obj(self, obj, dest, tag=0):
+    def send_obj(self, obj: Any, dest: int, tag: int = 0) -> None:
         """Send any Python object; the other rank calls `recv_obj`."""
         self.post(dest, tag, "send_obj", [_pickled(obj)], self.next_operation())
 
-    def recv_obj(self, source, tag=0):
+    def recv_obj(self, source: int, tag: int = 0) -> Any:
         """Receive what `send_obj` has sent."""
         return _unpickled(self.take(source, tag, "recv_obj").tensors[0])
 
     # --- calls of all ranks -------------------------------------------------------------------------------------------
 
-    def bcast_obj(self, obj, root=0):
+    def bcast_obj(self, obj: Any, root: int = 0) -> Any:
         """The root's object on all ranks."""
         root, place = self.check_rank(root, "bcast_obj", "root"), self.next_call()
         mine = self.checked(place, "bcast_obj", lambda: [_pickled(obj)]) if self.rank == root else None
         tensors, _ = self.bcast_tensors(place, "bcast_obj", mine, root)
         return obj if self.rank == root else _unpickled(tensors[0])
 
-    def gather_obj(self, obj, root=0):
+    def gather_obj(self, obj: Any, root: int = 0) -> list[Any] | None:
         """At the root the list of all ranks' objects, None elsewhere."""
         root, place = self.check_rank(root, "gather_obj", "root"), self.next_call()
         at_root = self.rank == root
@@ -108,48 +122,49 @@ class Communicator(Calls):
             else None
         )
 
-    def allgather_obj(self, obj):
+    def allgather_obj(self, obj: Any) -> list[Any]:
         """The list of all ranks' objects, on all ranks."""
         place = self.next_call()
         mine = self.checked(place, "allgather_obj", lambda: [_pickled(obj)])
         came = self.exchange(place, "allgather_obj", {rank: mine for rank in self.others}, self.others)
         return [obj if rank == self.rank else _unpickled(came[rank].tensors[0]) for rank in range(self.size)]
 
-    def scatter_obj(self, objs, root=0):
+    def scatter_obj(self, objs: Sequence[Any] | None, root: int = 0) -> Any:
         """This rank's item of the root's list, which has one for each rank; other ranks' `objs` is not looked at."""
         root, place = self.check_rank(root, "scatter_obj", "root"), self.next_call()
         if self.rank != root:
             return _unpickled(self.exchange(place, "scatter_obj", {}, [root], root=root)[root].tensors[0])
+        items = cast("Sequence[Any]", objs)  # None is for the other ranks
 
-        def outgoing():
-            if len(objs) != self.size:
-                raise ValueError(f"scatter_obj: the root has {len(objs)} objects for {self.size} ranks.")
-            return {rank: [_pickled(objs[rank])] for rank in self.others}
+        def outgoing() -> dict[int, list[torch.Tensor]]:
+            if len(items) != self.size:
+                raise ValueError(f"scatter_obj: the root has {len(items)} objects for {self.size} ranks.")
+            return {rank: [_pickled(items[rank])] for rank in self.others}
 
         self.exchange(place, "scatter_obj", self.checked(place, "scatter_obj", outgoing), [], root=root)
-        return objs[root]
+        return items[root]
 
-    def allreduce_obj(self, obj):
+    def allreduce_obj(self, obj: Any) -> Any:
         """The sum (`+`) of all ranks' objects, in the order of ranks, on all ranks."""
         first, *rest = self.allgather_obj(obj)
         for other in rest:
             first = first + other
         return first
 
-    def barrier(self):
+    def barrier(self) -> None:
         """Returns when all ranks have called it. What they sent before is here then:
         if it shows an error of an earlier call, that is raised."""
         self.exchange(self.next_call(), "barrier", {rank: [] for rank in self.others}, self.others)
         self.enter()
 
-    def allreduce(self, tensor):
+    def allreduce(self, tensor: torch.Tensor) -> torch.Tensor:
         """A new tensor: the sum over all ranks, the same to the last bit on all of them. Shapes and dtypes must agree.
         No gradient."""
         place = self.next_call()
         self.checked(place, "allreduce", lambda: check_tensor(tensor, "allreduce"))
         return self.sum_tensors(place, "allreduce", tensor)
 
-    def bcast_data(self, module):
+    def bcast_data(self, module: nn.Module) -> None:
         """Give every rank the parameters and buffers of rank 0's module, in place.
         CommunicationError, and nothing copied, where modules differ."""
         tensors = [*module.parameters(), *module.buffers()]
@@ -167,7 +182,7 @@ class Communicator(Calls):
                 if self.rank:
                     tensor.copy_(value)
 
-    def multi_node_mean_grad(self, module):
+    def multi_node_mean_grad(self, module: nn.Module) -> None:
         """Replace all gradients of the module by their mean over the ranks; a gradient that is None counts as zeros."""
         for parameter in module.parameters():
             if parameter.requires_grad:
@@ -175,21 +190,21 @@ class Communicator(Calls):
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self):
+    def close(self) -> None:
         """Say goodbye to the others and leave; done by itself when the process ends.
         Closing a part of a split closes only that part."""
         self._closed = True
         if self.name == "world":
             self._exchange.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Communicator:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-def gradient_of(p):
+def gradient_of(p: torch.Tensor) -> torch.Tensor:
     """The gradient as a dense tensor, zeros where there is none."""
     if p.grad is None:
         return torch.zeros_like(p)
@@ -199,17 +214,17 @@ def gradient_of(p):
 class _Pickler(pickle.Pickler):
     """Pickles of a tensor that is a part of a larger one its own elements only; torch would pickle the whole."""
 
-    def reducer_override(self, obj):
+    def reducer_override(self, obj: Any) -> Any:
         if type(obj) is torch.Tensor and obj.layout is torch.strided and obj.untyped_storage().nbytes() > obj.nbytes:
             return obj.detach().clone().requires_grad_(obj.requires_grad).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         return NotImplemented
 
 
-def _pickled(obj):
+def _pickled(obj: object) -> torch.Tensor:
     file = io.BytesIO()
     _Pickler(file, pickle.HIGHEST_PROTOCOL).dump(obj)
     return torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
 
 
-def _unpickled(tensor):
+def _unpickled(tensor: torch.Tensor) -> Any:
     return pickle.loads(tensor.numpy().tobytes())

@@ -5,20 +5,29 @@ that waits in a call answers, one that computes does not. Then the message that 
 those whom it concerns are told.
 """
 
+from __future__ import annotations
+
 import itertools
-import linecache
-import os
-import sys
 import time
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
+from manyhands.comm.facts import Facts
 from manyhands.comm.message import told
+from manyhands.comm.users_line import users_line
+
+if TYPE_CHECKING:
+    from manyhands.comm.calls import Calls
+    from manyhands.comm.communicator import Communicator
+    from manyhands.comm.facts import Answer, ControlFacts, Op, Place
+    from manyhands.comm.message import Message
+    from manyhands.comm.message_queue import Exchange
 
 ASK_S = 0.5  # how long an asked rank may take to answer
 BACKWARD = 2  # steps of a collective call from this one on are of its backward, which may come much later
 _numbers = itertools.count()
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class CommunicationError(RuntimeError):
@@ -31,10 +40,10 @@ class Wait:
     """What a rank waits for, as told to others: `kind` is "p2p", "collective" or "gradient"."""
 
     kind: str
-    communicator: object
+    communicator: Calls
     call: str
-    facts: dict = field(default_factory=dict)
-    place: tuple = (0, 0)  # of a collective call: its epoch and its number there
+    facts: Facts = field(default_factory=Facts)
+    place: Place = (0, 0)  # of a collective call: its epoch and its number there
     step: int = 0
     peer: int | None = None  # global rank
     error: str | None = None  # set by another rank's message: stop waiting
@@ -43,63 +52,67 @@ class Wait:
     extended: bool = False
     number: int = -1
 
-    def begin(self, peer):
+    def begin(self, peer: int) -> float:
         self.peer, self.extended, self.number = peer, False, next(_numbers)
         self.start = time.perf_counter()
         self.deadline = self.start + self.communicator.timeout_s
         return self.start
 
-    def __str__(self):
+    def __str__(self) -> str:
         """`recv from rank 1, tag 2`, in the ranks of the communicator."""
         text = self.call
         if self.kind == "p2p" or self.kind == "gradient":
             towards = "to" if self.call in ("send", "send_obj") else "from"
-            text += f" {towards} rank {self.communicator.name_of(self.peer)}"
+            text += f" {towards} rank {self.communicator.name_of(cast('int', self.peer))}"
         return text + "".join(f", {name} {self.facts[name]}" for name in ("tag", "root") if name in self.facts)
 
 
 class Control:
     """The control messages of one exchange."""
 
-    def __init__(self, exchange):
+    def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
-        self.communicators = {}  # name -> communicator of this rank
-        self.live = set()  # operations whose gradient this rank waits for
-        self.receipts = set()  # operations whose received tensors are part of a graph here
-        self.refused, self.freed = {}, {}  # operation -> why its gradient will not come / is not wanted
-        self.spoiled = {}  # (communicator, place, step) -> why a rank cannot do its part there
-        self.gave_up = {}  # peer -> (when, the wait in which it gave up)
-        self.pending = None  # an error that belongs to a call that has ended: raised by the next one
-        self._answers = {}
+        self.communicators: dict[str, Communicator] = {}  # name -> communicator of this rank
+        self.live: set[Op] = set()  # operations whose gradient this rank waits for
+        self.receipts: set[Op] = set()  # operations whose received tensors are part of a graph here
+        # operation -> why its gradient will not come / is not wanted
+        self.refused: dict[Op, str] = {}
+        self.freed: dict[Op, str] = {}
+        # (communicator, place, step) -> why a rank cannot do its part there
+        self.spoiled: dict[tuple[str, Place, int], str] = {}
+        self.gave_up: dict[int, tuple[float, str]] = {}  # peer -> (when, the wait in which it gave up)
+        # an error that belongs to a call that has ended: raised by the next one
+        self.pending: CommunicationError | None = None
+        self._answers: dict[tuple[int, int], Answer] = {}
 
     # --- messages that come -------------------------------------------------------------------------------------------
 
-    def take_in(self, message):
+    def take_in(self, message: Message) -> None:
         getattr(self, f"_take_{message.key[1]}")(message.source, message.facts)
 
-    def _take_goodbye(self, peer, facts):
+    def _take_goodbye(self, peer: int, facts: ControlFacts) -> None:
         self.exchange.gone.setdefault(peer, "it has ended")
 
-    def _wait(self, concerned):
+    def _wait(self, concerned: Callable[[Wait], bool]) -> Wait | None:
         """The latest wait of this rank, of any thread, for which `concerned(wait)`; None if there is none."""
         return next((wait for wait in self.exchange.waits[::-1] if concerned(wait)), None)
 
-    def _take_query(self, peer, facts):
+    def _take_query(self, peer: int, facts: ControlFacts) -> None:
         wait = self._wait(lambda wait: wait.communicator.name == facts["communicator"]) or self._wait(lambda _: True)
         if wait is not None and wait.kind != facts["kind"] and not wait.extended:
             # the asking rank will give up first
             wait.extended, wait.deadline = True, time.perf_counter() + wait.communicator.timeout_s
-        answer = {"query": facts["query"], "text": None}
+        answer: Answer = {"query": facts["query"], "text": None}
         if wait is not None:
             same = wait.communicator.name == facts["communicator"]
-            text = f"waits in {wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{_line()}"
-            answer.update(text=text, kind=wait.kind, number=wait.number, on_me=wait.peer == peer)
+            text = f"waits in {wait}{'' if same else f' on communicator {wait.communicator.name!r}'}{users_line()}"
+            answer.update({"text": text, "kind": wait.kind, "number": wait.number, "on_me": wait.peer == peer})
         self._say(peer, "answer", answer)
 
-    def _take_answer(self, peer, facts):
+    def _take_answer(self, peer: int, facts: Answer) -> None:
         self._answers[peer, facts["query"]] = facts
 
-    def _take_failed(self, peer, facts):
+    def _take_failed(self, peer: int, facts: ControlFacts) -> None:
         communicator = self.communicators.get(facts["communicator"])
         if communicator is None or facts["epoch"] <= communicator.epoch:
             return
@@ -117,20 +130,20 @@ class Control:
         if wait is not None:
             wait.error = f"Rank {communicator.rank} was stopped in {wait}: {facts['text']}"
 
-    def _take_gave_up(self, peer, facts):
+    def _take_gave_up(self, peer: int, facts: ControlFacts) -> None:
         self.gave_up[peer] = time.perf_counter(), facts["text"]
 
-    def _take_spoiled(self, peer, facts):
-        name, place, step = facts["communicator"], tuple(facts["place"]), facts["step"]
+    def _take_spoiled(self, peer: int, facts: ControlFacts) -> None:
+        name, place, step = facts["communicator"], cast("Place", facts["place"]), facts["step"]
         if step < BACKWARD or (name, *place) in self.live:
             self.spoiled[name, place, step] = facts["text"]
         if step < BACKWARD and name in self.communicators:
             self.communicators[name].spoiled.add(place)
 
-    def _take_refused(self, peer, facts):
+    def _take_refused(self, peer: int, facts: ControlFacts) -> None:
         self._refuse(tuple(facts["op"]), facts["text"])
 
-    def _take_withdrawn(self, peer, facts):
+    def _take_withdrawn(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
         for (key, source), box in list(self.exchange.inbox.items()):
             for message in [m for m in box if source == peer and m.facts.get("op") == op]:
@@ -138,29 +151,29 @@ class Control:
         if op in self.receipts:
             self.freed[op] = facts["text"]
 
-    def _take_freed(self, peer, facts):
+    def _take_freed(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
         if op in self.receipts or any(m.facts.get("op") == op for box in self.exchange.inbox.values() for m in box):
             self.freed[op] = facts["text"]
 
-    def _take_deadlock(self, peer, facts):
+    def _take_deadlock(self, peer: int, facts: ControlFacts) -> None:
         wait = self._wait(lambda wait: wait.number == facts["number"])
         if wait is not None:
             wait.error = facts["text"]
 
-    def _refuse(self, op, text):
+    def _refuse(self, op: Op, text: str) -> None:
         if op in self.live:
             self.refused[op] = text
             wait = self._wait(lambda wait: wait.kind == "gradient" and wait.facts.get("op") == op)
             if wait is not None:
                 wait.error = text
 
-    def _say(self, peer, what, facts):
+    def _say(self, peer: int, what: str, facts: ControlFacts | Answer) -> None:
         self.exchange.notify(peer, ("control", what), "", **facts)
 
     # --- gradients that nobody waits for ------------------------------------------------------------------------------
 
-    def unclaimed_gradient(self, message):
+    def unclaimed_gradient(self, message: Message) -> None:
         """A gradient has come for a node that is gone: the next call says so."""
         if message.facts.get("freed") or all(t is None for t in message.tensors):
             return
@@ -178,13 +191,13 @@ class Control:
 
     # --- a wait that has ended badly ----------------------------------------------------------------------------------
 
-    def ask(self, wait):
+    def ask(self, wait: Wait) -> dict[int, Answer | None]:
         """Ask those concerned where they are. Returns {global rank: answer}; who does not answer is not in a call."""
         query = next(_numbers)
         asked = (
             [m for m in wait.communicator.members if m != self.exchange.rank]
             if wait.kind == "collective"
-            else [wait.peer]
+            else [cast("int", wait.peer)]
         )
         for peer in asked:
             self._say(peer, "query", {"query": query, "kind": wait.kind, "communicator": wait.communicator.name})
@@ -198,11 +211,12 @@ class Control:
             time.sleep(1e-3)
         return {peer: self._answers.pop((peer, query), None) for peer in asked}
 
-    def timed_out(self, wait, answers):
+    def timed_out(self, wait: Wait, answers: dict[int, Answer | None]) -> CommunicationError:
         """The error of a wait whose time is over; puts the ranks in order again."""
         communicator, me = wait.communicator, wait.communicator.rank
         head = (
-            f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{_line()}, on communicator {communicator.name!r}."
+            f"Rank {me} waited {communicator.timeout_s:g} s in {wait}{users_line()}, "
+            f"on communicator {communicator.name!r}."
         )
         lines = [head, *(f"  Rank {communicator.name_of(peer)} {self._where(wait, peer, answer)}."
                          for peer, answer in sorted(answers.items()))]
@@ -214,7 +228,7 @@ class Control:
             lines += self._tags(wait)
         return self.fail(wait, "\n".join(line for line in lines if line), answers)
 
-    def stop(self, wait):
+    def stop(self, wait: Wait) -> None:
         """Raise if a message of another rank has ended this wait."""
         if wait.error is None and wait.kind == "collective":
             text = self.spoiled.pop((wait.communicator.name, wait.place, wait.step), None)
@@ -222,7 +236,7 @@ class Control:
         if wait.error:
             raise CommunicationError(wait.error)
 
-    def look_for_strays(self, wait):
+    def look_for_strays(self, wait: Wait) -> None:
         """Raise if a message has come for a collective call that this rank has made without taking it:
         it made another call."""
         communicator = wait.communicator
@@ -232,9 +246,9 @@ class Control:
                 if key[2][0] < communicator.epoch or key[2] in communicator.spoiled:
                     del self.exchange.inbox[key, source]
                     continue
-                mine = communicator.last_call
-                mine = mine if mine and mine.place == key[2] else "another call"
-                if mine != "another call" and (mine.call, mine.facts.get("root")) == (
+                mine: Wait | str | None = communicator.last_call
+                mine = mine if isinstance(mine, Wait) and mine.place == key[2] else "another call"
+                if isinstance(mine, Wait) and (mine.call, mine.facts.get("root")) == (
                     box[0].call,
                     box[0].facts.get("root"),
                 ):
@@ -246,13 +260,15 @@ class Control:
                 self._refuse((communicator.name, *key[2]), text)
                 raise self.fail(Wait("collective", communicator, box[0].call, peer=source), text, place=key[2])
 
-    def fail(self, wait, text, answers=(), place=None):
+    def fail(self, wait: Wait, text: str, answers: Mapping[int, Answer | None] | tuple[()] = (),
+             place: Place | None = None) -> CommunicationError:
         """Tell the others that this rank has stopped waiting; returns the error to raise.
         `place`: of the call in which ranks do not agree."""
-        communicator, peer = wait.communicator, wait.peer
+        # the peer is None in collective calls only, which do not use it
+        communicator, peer = wait.communicator, cast("int", wait.peer)
         if wait.kind == "collective":
-            facts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text, "at": wait.place,
-                     "place": place, "number": communicator._calls if place else 0}
+            facts: ControlFacts = {"communicator": communicator.name, "epoch": communicator.epoch + 1, "text": text,
+                            "at": wait.place, "place": place, "number": communicator._calls if place else 0}
             for member in communicator.members:
                 if member != self.exchange.rank:
                     self._say(member, "failed", facts)
@@ -268,24 +284,25 @@ class Control:
             self._say(peer, "withdrawn", {"op": wait.facts["op"], "text": text})
         for member in communicator.members if wait.kind != "collective" else ():
             if member != self.exchange.rank:
-                self._say(member, "gave_up", {"text": f"{wait}{_line()}"})
+                self._say(member, "gave_up", {"text": f"{wait}{users_line()}"})
         answer = answers and answers.get(peer)
         if answer and answer.get("on_me") and answer["kind"] == wait.kind == "p2p":
             self._say(peer, "deadlock", {"number": answer["number"], "text": text})
         return CommunicationError(text)
 
-    def peer_gone(self, wait, peer):
+    def peer_gone(self, wait: Wait, peer: int) -> CommunicationError:
         wait.peer = peer
         text = (
-            f"Rank {wait.communicator.rank} cannot go on in {wait}{_line()}: rank {wait.communicator.name_of(peer)} "
-            f"will not arrive, because {self.exchange.gone[peer]}."
+            f"Rank {wait.communicator.rank} cannot go on in {wait}{users_line()}: "
+            f"rank {wait.communicator.name_of(peer)} will not arrive, because {self.exchange.gone[peer]}."
         )
         return self.fail(wait, text)
 
-    def _where(self, wait, peer, answer):
+    def _where(self, wait: Wait, peer: int, answer: Answer | None) -> str:
         last = self.exchange.last_from.get(peer)
         if answer is not None and answer["text"]:
-            return answer["text"]
+            there: str = answer["text"]
+            return there
         if peer in self.exchange.gone:
             return f"will not arrive: {self.exchange.gone[peer]}"
         if self.gave_up.get(peer, (0.0,))[0] > wait.start:
@@ -294,19 +311,19 @@ class Control:
             f" (the last message from it was {told(*last)})" if last else ""
         )
 
-    def _gradient(self, wait):
+    def _gradient(self, wait: Wait) -> str:
         return ("  The gradient comes when the other rank's backward passes through what it received. "
                 "Is that part of its loss, does it call backward(), and is its graph connected (delegate_variable, "
                 "pseudo_connect)?")
 
-    def unclaimed(self, wait):
+    def unclaimed(self, wait: Wait) -> list[Message]:
         """Messages of the peer, on the same communicator, that nobody has asked for."""
         name = wait.communicator.name
         return sorted((m for (key, source), box in self.exchange.inbox.items() if source == wait.peer
                        and key[:2] == ("p2p", name) for m in box),
                       key=lambda m: m.facts["op"])
 
-    def _tags(self, wait):
+    def _tags(self, wait: Wait) -> list[str]:
         if not wait.call.startswith("recv"):
             return ["  A large message is sent when the other rank receives it, whereas small messages are kept there "
                     "until then, 16 of them at most."]
@@ -314,21 +331,3 @@ class Control:
         lines = [f"  It has sent {message}, which no rank has asked for." for message in found[:4]]
         return [*lines, "  Do the tags differ? The first of these messages is "
                         "dropped."] if lines else ["  Nothing from it is waiting here."]
-
-
-def _line():
-    """` (train.py, line 12: y = recv(c, 0))`: where in the user's code this rank is."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if (
-            not name.startswith(_PACKAGE)
-            and f"{os.sep}torch{os.sep}" not in name
-            and not name.endswith(f"{os.sep}threading.py")
-        ):
-            text = linecache.getline(name, frame.f_lineno).strip()
-            # a cell has no name that a reader knows
-            where = "" if "ipykernel" in name else f"{os.path.basename(name)}, line {frame.f_lineno}: "
-            return f" ({where}{text})"
-        frame = frame.f_back
-    return ""

@@ -4,13 +4,19 @@ A gloo call that times out closes its connections for good, so no call here has 
 are posted ahead of time, and their first byte tells whether something has come: gloo's own thread writes it.
 """
 
+from __future__ import annotations
+
 import datetime
 import struct
 from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from manyhands.comm.message import as_bytes, make_room
+
+if TYPE_CHECKING:
+    from torch.distributed import Store, Work
 
 LONG, HEADS, PAYLOADS = 0, 1, 2  # gloo's tags; payloads count on from the last
 HEAD_BYTES = 9216  # of a receive that is posted ahead
@@ -27,17 +33,20 @@ class GlooWire:
     spin_s = 0.0001
     payload, room = staticmethod(as_bytes), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
-    def __init__(self, store, rank, size):
+    def __init__(self, store: Store, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
-        self._group = torch.distributed.ProcessGroupGloo(store, rank, size, datetime.timedelta(days=3650))
+        # Any: torch's stubs leave out its send and recv
+        self._group: Any = torch.distributed.ProcessGroupGloo(store, rank, size, datetime.timedelta(days=3650))
         self._posted = {peer: deque(self._post(peer) for _ in range(POSTED)) for peer in range(size) if peer != rank}
-        self._under_way = {peer: deque() for peer in self._posted}  # works must live until they are done
+        # (number, work, tensor, whether it is a head): works must live until they are done
+        self._under_way: dict[int, deque[tuple[int, Work, torch.Tensor, bool]]] = {p: deque() for p in self._posted}
 
-    def _post(self, peer, buffer=None):
+    def _post(self, peer: int, buffer: torch.Tensor | None = None) -> tuple[Work, torch.Tensor, memoryview]:
         buffer = torch.zeros(HEAD_BYTES, dtype=torch.uint8) if buffer is None else buffer
-        return self._group.recv([buffer], peer, HEADS), buffer, memoryview(buffer.numpy())
+        memory: Any = buffer.numpy()  # a buffer for type checkers from Python 3.12 on only
+        return self._group.recv([buffer], peer, HEADS), buffer, memoryview(memory)
 
-    def poll(self, looks):
+    def poll(self, looks: int) -> tuple[int, bytes] | None:
         """The next head that has come, as (peer, bytes), or None."""
         for peer, posted in self._posted.items():
             if posted[0][2][0]:
@@ -50,13 +59,13 @@ class GlooWire:
                 return peer, raw
         return None
 
-    def _long(self, peer, length):
+    def _long(self, peer: int, length: int) -> bytes:
         """A head that is too long for the receives that are posted: it follows its announcement."""
         buffer = torch.empty(length, dtype=torch.uint8)
         self._group.recv([buffer], peer, LONG).wait()
         return buffer.numpy().tobytes()
 
-    def send_head(self, peer, number, raw):
+    def send_head(self, peer: int, number: int, raw: bytes) -> None:
         if MARK.size + len(raw) > HEAD_BYTES:
             whole = torch.frombuffer(bytearray(raw), dtype=torch.uint8)
             self._under_way[peer].append((number, self._group.send([whole], peer, LONG), whole, False))
@@ -66,11 +75,11 @@ class GlooWire:
         tensor = torch.frombuffer(bytearray(marked), dtype=torch.uint8)
         self._under_way[peer].append((number, self._group.send([tensor], peer, HEADS), tensor, True))
 
-    def send_payload(self, peer, number, place, payload, last):
+    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None:
         work = self._group.send([payload], peer, PAYLOADS + number % 2**20 * 16 + place % 16)
         self._under_way[peer].append((number, work, payload, False))
 
-    def fetch(self, peer, number, place, payload):
+    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there.
         ConnectionError if the peer dies before that."""
         try:
@@ -78,17 +87,17 @@ class GlooWire:
         except RuntimeError as error:
             raise ConnectionError(str(error)) from None
 
-    def taken(self, peer, number):
+    def taken(self, peer: int, number: int) -> None:
         """The peer has taken all messages up to this number: their memory is free."""
         under_way = self._under_way[peer]
         while under_way and under_way[0][0] <= number:
             under_way.popleft()[1].wait()
 
-    def abandon(self, peer):
+    def abandon(self, peer: int) -> None:
         """The peer is gone: no more receives from it."""
         self._posted.pop(peer, None)
 
-    def close(self):
+    def close(self) -> None:
         """Returns when all heads have been sent. What is larger goes only when the peer asks for it,
         which it may never do."""
         for under_way in self._under_way.values():

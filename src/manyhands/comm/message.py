@@ -4,17 +4,27 @@ A head is one short byte string, a marshalled tuple, in which a few small tensor
 it: all small tensors together, then each larger one by itself, straight from and into the memory of a tensor.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import memmove, string_at
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from manyhands.comm.facts import Facts
 
 # no more than so many tensors, if they are no larger in sum, travel inside the head
 INLINE_BYTES, INLINE_TENSORS = 8192, 32
 # bytes of a tensor that follows the head together with other small ones: thousands of payloads take seconds
 SMALL = 8192
 SHOWN = 4  # tensors of a message that an error names
+
+Key = tuple[Any, ...]  # what a message is for; its first item is "p2p", "collective", "gradient" or "control"
+Spec = tuple[int, bool, tuple[int, ...]]  # of a tensor: its dtype's place in DTYPES, whether on a GPU, its shape
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
           torch.int8, torch.uint8,
@@ -29,17 +39,17 @@ class Message:
     and its tensors (None stands for "no gradient")."""
 
     source: int  # global rank
-    key: tuple
+    key: Key
     call: str
-    facts: dict
-    tensors: list = field(default_factory=list)
-    specs: list = field(default_factory=list)
+    facts: Facts
+    tensors: list[Any] = field(default_factory=list)  # torch.Tensor or None
+    specs: list[Spec | None] = field(default_factory=list)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return told(self.call, self.facts, self.specs)
 
 
-def told(call, facts, specs):
+def told(call: str, facts: Mapping[str, Any], specs: Sequence[Spec | None]) -> str:
     """A message in words: `send, tag 3 with float32 (2, 3)`."""
     return (
         f"{call}{_facts(facts)} with "
@@ -47,18 +57,18 @@ def told(call, facts, specs):
     )
 
 
-def _facts(facts):
+def _facts(facts: Mapping[str, Any]) -> str:
     return "".join(f", {name} {facts[name]}" for name in ("tag", "root") if name in facts)
 
 
-def describe(tensors):
+def describe(tensors: Sequence[torch.Tensor | None]) -> str:
     """`float32 (2, 3)`: what an error message says of tensors."""
     words = ["nothing" if t is None else f"{str(t.dtype).removeprefix('torch.')} {tuple(t.shape)}"
              for t in tensors[:SHOWN]]
     return " and ".join(words + [f"{len(tensors) - SHOWN} more"] * (len(tensors) > SHOWN)) or "no tensor"
 
 
-def check_tensor(x, call):
+def check_tensor(x: object, call: str) -> None:
     """ValueError unless x is a dense tensor of a dtype that can be sent, and not only a shape (device meta)."""
     if not isinstance(x, torch.Tensor):
         raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}. "
@@ -71,10 +81,11 @@ def check_tensor(x, call):
         raise ValueError(f"{call}: tensors of dtype {x.dtype} cannot be sent.")
 
 
-def measured(tensors):
+def measured(tensors: Sequence[torch.Tensor | None]) -> tuple[list[Spec | None], int]:
     """What the receiver must know of each to make room (None, or dtype, whether it lies on a GPU, shape),
     and the bytes of all."""
-    specs, total = [], 0
+    specs: list[Spec | None] = []
+    total = 0
     for tensor in tensors:
         if tensor is None:
             specs.append(None)
@@ -84,14 +95,14 @@ def measured(tensors):
     return specs, total
 
 
-def plain(tensor):
+def plain(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, if its elements stand one after the other in CPU memory; else a copy for which this holds."""
     if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg():
         return tensor
     return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
 
 
-def as_bytes(tensor):
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's elements as a flat uint8 tensor in CPU memory; a view where that is possible."""
     flat = plain(tensor).detach().view(-1)
     if flat.numel() == 1:  # counts as contiguous with any stride: that of an expanded gradient is 0
@@ -99,11 +110,11 @@ def as_bytes(tensor):
     return flat.view(torch.uint8)
 
 
-def nbytes(tensors):
+def nbytes(tensors: Sequence[torch.Tensor | None]) -> int:
     return sum([t.nbytes for t in tensors if t is not None])
 
 
-def copied(tensor):
+def copied(tensor: torch.Tensor | None) -> bytes:
     """The tensor's elements as a byte string; empty for None."""
     if tensor is None:
         return b""
@@ -111,43 +122,45 @@ def copied(tensor):
     return string_at(tensor.data_ptr(), tensor.nbytes)
 
 
-def payloads(tensors):
+def payloads(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor]:
     """What follows a head: one tensor with the bytes of all small tensors, and the larger ones."""
     small = b"".join([copied(t) for t in tensors if t is not None and t.nbytes <= SMALL])
     large = [t for t in tensors if t is not None and t.nbytes > SMALL]
     return [torch.frombuffer(bytearray(small), dtype=torch.uint8), *large] if small else large
 
 
-def fetched(specs, room, fetch):
+def fetched(specs: Sequence[Spec | None], room: Callable[[Spec], torch.Tensor],
+            fetch: Callable[[int, torch.Tensor], None]) -> list[Any]:
     """The tensors of a message from their `payloads`: `room(spec)` makes room for a larger one, `fetch(place,
     tensor)` receives a payload."""
-    spaces, tensors, place, small, start = [*map(space, specs)], [], 0, b"", 0
+    tensors: list[torch.Tensor | None] = []
+    spaces, place, small, start = [*map(space, specs)], 0, b"", 0
     if together := sum([one for one in spaces if one <= SMALL]):
         raw = torch.empty(together, dtype=torch.uint8)
         fetch(place, raw)
         place, small = 1, raw.numpy().tobytes()
     for spec, length in zip(specs, spaces):
-        if length <= SMALL:
+        if spec is None or length <= SMALL:
             tensors.append(restored(spec, small[start:start + length]))
             start += length
         else:
-            tensors.append(room(spec))
-            fetch(place, tensors[-1])
+            tensors.append(large := room(spec))
+            fetch(place, large)
             place += 1
     return tensors
 
 
-def space(spec):
+def space(spec: Spec | None) -> int:
     """The bytes of a tensor; 0 for None."""
     return 0 if spec is None else DTYPES[spec[0]].itemsize * math.prod(spec[2])
 
 
-def make_room(spec):
+def make_room(spec: Spec) -> torch.Tensor:
     """An empty tensor in CPU memory."""
     return torch.empty(spec[2], dtype=DTYPES[spec[0]])
 
 
-def restored(spec, raw):
+def restored(spec: Spec | None, raw: bytes) -> torch.Tensor | None:
     """The tensor that was `copied`."""
     if spec is None:
         return None

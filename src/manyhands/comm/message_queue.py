@@ -4,6 +4,8 @@ While a rank waits for anything, it takes in whatever comes from anybody. So a r
 that is itself waiting to send, and a late answer has its own key and is never mistaken for another one.
 """
 
+from __future__ import annotations
+
 import marshal
 import math
 import os
@@ -11,12 +13,31 @@ import threading
 import time
 import weakref
 from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.comm.control import Control
 from manyhands.comm.message import (
-    INLINE_BYTES, INLINE_TENSORS, Message, copied, fetched, measured, nbytes, payloads, restored
+    INLINE_BYTES,
+    INLINE_TENSORS,
+    Message,
+    copied,
+    fetched,
+    measured,
+    nbytes,
+    payloads,
+    restored,
 )
+from manyhands.comm.wire import Line
 from manyhands.machine import processors
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.comm.control import Wait
+    from manyhands.comm.facts import Facts
+    from manyhands.comm.message import Key, Spec
+    from manyhands.comm.wire import Head, LeavingWire, Unfinished, Wire
 
 WINDOW = 16  # heads under way to one peer that it has not yet confirmed
 # for a message, in one turn of a wait; where ranks share processors, others are let compute sooner
@@ -24,38 +45,33 @@ LOOKS, SHARED_LOOKS = 200, 8
 SLOW_S = 0.05  # a wait first spins, for as long as suits the wire, then sleeps shortly, and after this time longer
 CONFIRM = ("control", "confirm")  # the key of a head that says only how many heads have been taken; not counted itself
 
-observers = []  # see `manyhands.comm`
-_all = weakref.WeakSet()
+# see `manyhands.comm`: of (kind, peer, nbytes, call, seconds, identity)
+observers: list[Callable[[str, int, int, str, float, tuple[Any, ...]], object]] = []
+_all: weakref.WeakSet[Exchange] = weakref.WeakSet()
 
 
-def current_wait():
+def current_wait() -> Wait | None:
     """What this process waits for now, a `control.Wait`, or None; for whoever watches over it from another thread."""
     return next((exchange.waits[-1] for exchange in _all if exchange.waits), None)
-
-
-class Line:
-    """How far this rank and one other are with their heads."""
-
-    __slots__ = "sent", "seen", "got", "told", "outbox"
-
-    def __init__(self):
-        self.sent = self.seen = 0  # heads sent to the peer, and how many of them it has taken
-        self.got = self.told = 0  # heads taken from the peer, and how many of them it knows of
-        self.outbox = deque()  # heads that the peer's window has no room for, with what follows them
 
 
 class Exchange:
     """The messages of one rank to and from all others, over one wire. Numbers of ranks are global ones here."""
 
-    def __init__(self, wire):
+    number: int  # of the communicator over all ranks that it was made for, in this process
+
+    def __init__(self, wire: Wire) -> None:
         self.wire, self.rank, self.size = wire, wire.rank, wire.size
         self._looks = LOOKS if self.size <= processors() else SHARED_LOOKS
         self.lines = [Line() for _ in range(self.size)]
-        self.inbox = defaultdict(deque)  # key -> messages that nobody has asked for yet
-        self.gone = {}  # peer -> why nothing more comes from it
-        self.last_from = {}  # peer -> (call, facts, specs) of the last message of a call that came
-        self.waits = []  # what the threads of this rank wait for now: a control.Wait of each, the latest last
-        self.notices = deque()  # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
+        # (key, peer) -> messages that nobody has asked for yet
+        self.inbox: defaultdict[tuple[Key, int], deque[Message]] = defaultdict(deque)
+        self.gone: dict[int, str] = {}  # peer -> why nothing more comes from it
+        # peer -> (call, facts, specs) of the last message of a call that came
+        self.last_from: dict[int, tuple[str, Facts, list[Spec | None]]] = {}
+        self.waits: list[Wait] = []  # what the threads of this rank wait for now, one of each, the latest last
+        # left to be sent or called by whoever comes by: (peer, key, call, facts), or a function
+        self.notices: deque[tuple[int, Key, str, Facts] | Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self.closed = False
         self.control = Control(self)
@@ -63,7 +79,8 @@ class Exchange:
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
-    def post(self, messages, key, call, facts):
+    def post(self, messages: Sequence[tuple[int, Sequence[torch.Tensor | None]]], key: Key, call: str,
+             facts: Facts) -> list[Unfinished]:
         """Hand over messages, a list of (peer, tensors). Small ones are copied; for the others `finish` must wait:
         a list of them is returned."""
         unfinished = []
@@ -75,7 +92,7 @@ class Exchange:
             self._send_notices()
         return unfinished
 
-    def finish(self, unfinished, wait):
+    def finish(self, unfinished: Sequence[Unfinished], wait: Wait) -> None:
         """Wait until the peers have taken in what `post` has not finished."""
         for peer, number, taken in unfinished:
             if not taken(peer, number):
@@ -83,21 +100,21 @@ class Exchange:
                 if not taken(peer, number):
                     raise self.control.peer_gone(wait, peer)
 
-    def notify(self, peer, key, call, **facts):
+    def notify(self, peer: int, key: Key, call: str, **facts: Any) -> None:
         """Leave a message without tensors to be sent; never waits, so that a finaliser may call it."""
-        self.notices.append((peer, key, call, facts))
+        self.notices.append((peer, key, call, cast("Facts", facts)))
         self._send_notices()
 
-    def later(self, function):
+    def later(self, function: Callable[[], None]) -> None:
         """Have a function called when nobody is at work here; for finalisers, which come at any moment."""
         self.notices.append(function)
         self._send_notices()
 
-    def at_work(self):
+    def at_work(self) -> bool:
         """Whether something is being sent or taken in at this moment; for finalisers."""
         return self._lock.locked()
 
-    def _send_notices(self):
+    def _send_notices(self) -> None:
         # else: whoever holds the lock comes by here after it
         while self.notices and self._lock.acquire(blocking=False):
             try:
@@ -111,13 +128,17 @@ class Exchange:
             finally:
                 self._lock.release()
 
-    def _send(self, peer, key, call, tensors, facts):
+    def _send(self, peer: int, key: Key, call: str, tensors: Sequence[torch.Tensor | None],
+              facts: Facts) -> Unfinished | None:
         """Send, or put into the outbox. If the call must not return at once: (peer, number, a function of both:
         whether it may)."""
         if peer in self.gone:
             return peer, math.inf, self._left
         now = time.perf_counter() if observers and key[0] != "control" else None
-        line, large = self.lines[peer], ()
+        line = self.lines[peer]
+        head: Head
+        large: Sequence[torch.Tensor] = ()
+        unfinished: Unfinished | None
         specs, total = measured(tensors)
         inline = total <= INLINE_BYTES and len(tensors) <= INLINE_TENSORS
         if inline:
@@ -136,17 +157,17 @@ class Exchange:
             _observe("sent", peer, total, call, now, _identity(self.rank, key, facts), facts)
         return unfinished
 
-    def _confirmed(self, peer, number):
+    def _confirmed(self, peer: int, number: float) -> bool:
         return self.lines[peer].seen >= number
 
-    def _left(self, peer, number):
+    def _left(self, peer: int, number: float) -> bool:
         """Whether the peer has taken this message and its large tensors."""
         line = self.lines[peer]
         if self.wire.confirms:
             return line.seen >= number
-        return line.sent >= number and self.wire.left(peer, number)
+        return line.sent >= number and cast("LeavingWire", self.wire).left(peer, number)
 
-    def _hand_over(self, peer, line, head, large):
+    def _hand_over(self, peer: int, line: Line, head: Head, large: Sequence[torch.Tensor]) -> None:
         ready = large and [self.wire.payload(tensor) for tensor in large]
         raw = marshal.dumps((*head, line.got), 2)  # version 2: without a table of what occurs twice
         line.sent += 1  # now: what raises above has sent nothing
@@ -158,7 +179,7 @@ class Exchange:
         except RuntimeError:  # gloo: the connection is closed
             self._lost(peer)
 
-    def _confirm(self, peer, line):
+    def _confirm(self, peer: int, line: Line) -> None:
         """Tell the peer how many of its heads have been taken."""
         line.told = line.got
         try:
@@ -168,12 +189,12 @@ class Exchange:
 
     # --- taking in ----------------------------------------------------------------------------------------------------
 
-    def pump(self):
+    def pump(self) -> None:
         """Take in all that has come."""
         while self.pump_one():
             pass
 
-    def pump_one(self, looks=2):
+    def pump_one(self, looks: int = 2) -> bool:
         """Take in one message, if one has come. Returns whether."""
         with self._lock:
             came = self.wire.poll(looks)
@@ -183,7 +204,7 @@ class Exchange:
             self._send_notices()
         return came is not None
 
-    def _take_in(self, peer, raw):
+    def _take_in(self, peer: int, raw: bytes | bytearray) -> None:
         key, call, facts, specs, small, seen = marshal.loads(raw)
         line = self.lines[peer]
         if seen > line.seen:
@@ -216,13 +237,13 @@ class Exchange:
         else:
             self.inbox[key, peer].append(message)
 
-    def _lost(self, peer):
+    def _lost(self, peer: int) -> None:
         self.gone.setdefault(peer, "its process is gone")
         self.wire.abandon(peer)
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
-    def take(self, peer, key, wait):
+    def take(self, peer: int, key: Key, wait: Wait) -> Message:
         """The next message with this key from this peer. Raises CommunicationError when it does not come within the
         wait's time-out."""
         place, message = (key, peer), None
@@ -239,7 +260,7 @@ class Exchange:
                      _identity(peer, key, message.facts), message.facts)
         return message
 
-    def _claimed(self, place):
+    def _claimed(self, place: tuple[Key, int]) -> Message | None:
         """The next message of a place in the inbox, or None. Locked:
         meanwhile another thread may take in, or want the same message."""
         with self._lock:
@@ -249,7 +270,7 @@ class Exchange:
                 self.inbox.pop(place, None)
         return message
 
-    def _until(self, ready, wait, peer, looks):
+    def _until(self, ready: Callable[[], object], wait: Wait, peer: int, looks: int) -> None:
         """Take in what comes until `ready()`. `looks`: how often to look for a message in one turn."""
         self.waits.append(wait)
         wait.peer, start = peer, None
@@ -281,7 +302,7 @@ class Exchange:
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
-    def close(self, limit_s=10.0):
+    def close(self, limit_s: float = 10.0) -> None:
         """Hand over what is still here, say goodbye, and leave."""
         if self.closed:
             return
@@ -299,13 +320,14 @@ class Exchange:
         self.wire.close()
 
 
-def _observe(kind, peer, size, call, seconds, identity, facts):
+def _observe(kind: str, peer: int, size: int, call: str, seconds: float, identity: tuple[Any, ...],
+             facts: Facts) -> None:
     if "freed" not in facts:  # that is sent by a finaliser, at any moment: no part of the call
         for observer in observers:
             observer(kind, peer, size, call, seconds, identity)
 
 
-def _identity(sender, key, facts):
+def _identity(sender: int, key: Key, facts: Facts) -> tuple[Any, ...]:
     """A message's name, the same on both sides."""
     if key[0] == "collective":
         _, name, place, step = key

@@ -3,12 +3,18 @@
 MPI moves bytes only while some MPI function runs, so whoever waits for anything polls.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from manyhands.comm.control import CommunicationError
 from manyhands.comm.message import make_room, plain
+
+if TYPE_CHECKING:
+    import torch
 
 # else it warns, at a rank's end, of each goodbye that came after the rank's own
 os.environ.setdefault("UCX_LOG_LEVEL", "error")
@@ -25,17 +31,17 @@ class MpiWire:
     spin_s = 0.002  # of a wait, before it sleeps between looks: each look moves bytes
     payload, room = staticmethod(plain), staticmethod(make_room)  # how a large tensor is sent, and where it goes
 
-    def __init__(self, key):
+    def __init__(self, key: int) -> None:
         from mpi4py import MPI
 
         self._mpi = MPI
         self._comm = MPI.COMM_WORLD.Split(0, key)  # a communicator of its own: its messages meet no others
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         self._status, self._any = MPI.Status(), MPI.ANY_SOURCE
-        self._under_way = {peer: deque() for peer in range(self.size)}
+        self._under_way: dict[int, deque[tuple[int, Any, Any]]] = {peer: deque() for peer in range(self.size)}
         self._taken = dict.fromkeys(self._under_way, 0)
 
-    def poll(self, looks):
+    def poll(self, looks: int) -> tuple[int, bytearray] | None:
         """The next head that has come, as (peer, bytes), or None. MPICH's first look may only take in what has come."""
         look, status = self._comm.Improbe, self._status
         for _ in range(looks):
@@ -45,20 +51,20 @@ class MpiWire:
                 return status.source, raw
         return None
 
-    def send_head(self, peer, number, raw):
+    def send_head(self, peer: int, number: int, raw: bytes) -> None:
         request, under_way = self._comm.Isend(raw, peer, HEADS), self._under_way[peer]
         under_way.append((number, request, raw))
         while under_way and under_way[0][0] <= self._taken[peer]:  # now, when nobody waits for this rank
             under_way.popleft()[1].Wait()
 
-    def send_payload(self, peer, number, place, payload, last):
+    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None:
         # Issend is done when the peer receives it, and MPI then sends a word back: one for each message, for thousands
         # fill a queue that the peer must empty
         send = self._comm.Issend if last else self._comm.Isend
         request = send(self._memory(payload), peer, PAYLOADS)
         self._under_way[peer].append((number, request, payload))
 
-    def left(self, peer, number):
+    def left(self, peer: int, number: float) -> bool:
         """Whether the peer has taken all messages up to this number."""
         under_way = self._under_way[peer]
         while under_way and under_way[0][0] <= number:
@@ -67,35 +73,35 @@ class MpiWire:
             under_way.popleft()
         return True
 
-    def fetch(self, peer, number, place, payload):
+    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
         """Receive what the peer has announced; returns when it is there."""
         request = self._comm.Irecv(self._memory(payload), peer, PAYLOADS)
         while not _done(request, FETCH_LOOKS):
             os.sched_yield()
 
-    def _memory(self, tensor):
+    def _memory(self, tensor: torch.Tensor) -> Any:
         """The tensor's memory, for mpi4py; the tensor must outlive it."""
         return self._mpi.buffer.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
-    def taken(self, peer, number):
+    def taken(self, peer: int, number: int) -> None:
         """The peer has taken all messages up to this number."""
         self._taken[peer] = number
 
-    def abandon(self, peer):
+    def abandon(self, peer: int) -> None:
         """MPI ends the whole job when a process dies: nothing to do."""
 
-    def close(self):
+    def close(self) -> None:
         """MPI ends with the process: other ranks may still be sending to this one."""
 
 
-def _done(request, looks):
+def _done(request: Any, looks: int) -> bool:
     for _ in range(looks):
         if request.Test():
             return True
     return False
 
 
-def all_here(timeout_s):
+def all_here(timeout_s: float) -> int:
     """Returns the number of processes that MPI has started, once all of them have come by."""
     from mpi4py import MPI
 

@@ -1,9 +1,18 @@
 """Messages for ranks with a GPU each: heads over gloo, the memory of CUDA tensors over NCCL."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from manyhands.comm.gloo import GlooWire
 from manyhands.comm.message import DTYPES, as_bytes
+
+if TYPE_CHECKING:
+    from torch.distributed import Store
+
+    from manyhands.comm.message import Spec
 
 
 class NcclWire(GlooWire):
@@ -15,28 +24,29 @@ class NcclWire(GlooWire):
 
     name = "nccl"
 
-    def __init__(self, store, rank, size, device):
+    def __init__(self, store: Store, rank: int, size: int, device: torch.device) -> None:
         super().__init__(torch.distributed.PrefixStore("heads", store), rank, size)
         self._device = device
-        self._groups = {up: torch.distributed.ProcessGroupNCCL(torch.distributed.PrefixStore(f"payloads/{up}", store),
-                                                               rank, size) for up in (True, False)}
+        nccl: Any = torch.distributed.ProcessGroupNCCL  # torch's stubs ask for options, and leave out send and recv
+        self._groups = {up: nccl(torch.distributed.PrefixStore(f"payloads/{up}", store), rank, size)
+                        for up in (True, False)}
 
-    def payload(self, tensor):
+    def payload(self, tensor: torch.Tensor) -> torch.Tensor:
         return (
             tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
             if tensor.is_cuda
             else as_bytes(tensor)
         )
 
-    def room(self, spec):
+    def room(self, spec: Spec) -> torch.Tensor:
         return torch.empty(spec[2], dtype=DTYPES[spec[0]], device=self._device if spec[1] else "cpu")
 
-    def send_payload(self, peer, number, place, payload, last):
+    def send_payload(self, peer: int, number: int, place: int, payload: torch.Tensor, last: bool) -> None:
         if not payload.is_cuda:
             return super().send_payload(peer, number, place, payload, last)
         self._under_way[peer].append((number, self._groups[self.rank < peer].send([payload], peer, 0), payload, False))
 
-    def fetch(self, peer, number, place, payload):
+    def fetch(self, peer: int, number: int, place: int, payload: torch.Tensor) -> None:
         if not payload.is_cuda:
             return super().fetch(peer, number, place, payload)
         self._groups[peer < self.rank].recv([payload], peer, 0).wait()

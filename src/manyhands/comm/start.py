@@ -1,10 +1,13 @@
 """Find out which rank this process is and how it was started, and connect it with the others."""
 
+from __future__ import annotations
+
 import atexit
 import datetime
 import os
 import socket
 import weakref
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
@@ -14,14 +17,17 @@ from manyhands.comm.control import CommunicationError
 from manyhands.comm.message_queue import Exchange
 from manyhands.comm.store import MPI_STARTED, open_store
 
+if TYPE_CHECKING:
+    from manyhands.comm.wire import Wire
+
 BACKENDS = ("auto", "gloo", "nccl", "mpi")
 # taken as "auto"
 CHAINERMN = ("naive", "flat", "hierarchical", "two_dimensional", "single_node", "non_cuda_aware", "pure_nccl")
-_open = weakref.WeakSet()  # closed at the end of the process
+_open: weakref.WeakSet[Exchange] = weakref.WeakSet()  # closed at the end of the process
 _made = 0  # communicators made so far: the same on all ranks
 
 
-def create_communicator(backend="auto", timeout_s=60.0):
+def create_communicator(backend: str = "auto", timeout_s: float = 60.0) -> Communicator:
     """Connect all ranks that were started together. Collective.
 
     "mpi" moves tensors on the CPU through MPI's shared memory; start the program with `mpirun`. "gloo" goes through
@@ -47,7 +53,7 @@ def create_communicator(backend="auto", timeout_s=60.0):
     return Communicator(exchange, "world", list(range(wire.size)), nodes, _device(), timeout_s)
 
 
-def _choose():
+def _choose() -> str:
     if dist.is_initialized():
         return "nccl" if "nccl" in dist.get_backend() else "gloo"
     if any(name in os.environ for name in MPI_STARTED):
@@ -58,7 +64,7 @@ def _choose():
     return "nccl" if local_size and torch.cuda.device_count() >= local_size and dist.is_nccl_available() else "gloo"
 
 
-def _device():
+def _device() -> torch.device:
     named = os.environ.get("MANYHANDS_DEVICE")
     if named:
         return torch.device(named)
@@ -67,7 +73,7 @@ def _device():
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
 
 
-def _mpi(timeout_s):
+def _mpi(timeout_s: float) -> Wire:
     from manyhands.comm.mpi import MpiWire, all_here
 
     world_size = int(os.environ.get("WORLD_SIZE", 0))
@@ -79,13 +85,13 @@ def _mpi(timeout_s):
     return MpiWire(int(os.environ.get("RANK", 0)))
 
 
-def _gloo(timeout_s):
+def _gloo(timeout_s: float) -> Wire:
     from manyhands.comm.gloo import GlooWire
 
     return GlooWire(*_meet(timeout_s))
 
 
-def _nccl(timeout_s):
+def _nccl(timeout_s: float) -> Wire:
     from manyhands.comm.nccl import NcclWire
 
     if not torch.cuda.is_available():
@@ -94,7 +100,7 @@ def _nccl(timeout_s):
     return NcclWire(*_meet(timeout_s), _device())
 
 
-def _meet(timeout_s):
+def _meet(timeout_s: float) -> tuple[dist.Store, int, int]:
     """(store, rank, size) once all ranks are there; each communicator has keys of its own in the store."""
     store, rank, size = open_store(timeout_s)
     mine = dist.PrefixStore(f"manyhands.comm/{_made}", store)
@@ -111,6 +117,6 @@ def _meet(timeout_s):
 
 
 @atexit.register
-def _close_all():
+def _close_all() -> None:
     for exchange in list(_open):
         exchange.close()

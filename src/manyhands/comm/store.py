@@ -1,18 +1,24 @@
 """Where the ranks find each other: a store of torch.distributed's, and the process groups that are made from it."""
 
+from __future__ import annotations
+
 import datetime
 import os
 import socket
+from typing import TYPE_CHECKING, Any, cast
 
 import torch.distributed as dist
 
 from manyhands.comm.control import CommunicationError
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
+
 MPI_STARTED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")  # set by mpirun
-_stores = []  # the one that this process has opened, kept for as long as it lives
+_stores: list[tuple[dist.Store, int, int]] = []  # the one that this process has opened, kept for as long as it lives
 
 
-def open_store(timeout_s=300):
+def open_store(timeout_s: float = 300) -> tuple[dist.Store, int, int]:
     """(store, rank, size): where the ranks find each other."""
     if dist.is_initialized():
         return dist.distributed_c10d._get_default_store(), dist.get_rank(), dist.get_world_size()
@@ -27,7 +33,7 @@ def open_store(timeout_s=300):
     return dist.HashStore(), 0, 1
 
 
-def _store_by_environment(timeout_s):
+def _store_by_environment(timeout_s: float) -> tuple[dist.Store, int, int]:
     """Like torch's rendezvous "env://", but rank 0 does not wait for the others here:
     `create_communicator` does, and knows who is missing."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -46,7 +52,7 @@ def _store_by_environment(timeout_s):
     return store, rank, size
 
 
-def _store_by_mpi():
+def _store_by_mpi() -> tuple[dist.Store, int, int]:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -59,7 +65,7 @@ def _store_by_mpi():
     return store, world.rank, world.size
 
 
-def process_group(communicator):
+def process_group(communicator: Communicator) -> dist.ProcessGroup:
     """The torch.distributed group with the ranks of a communicator."""
     if not dist.is_initialized():
         wire = communicator._exchange.wire
@@ -67,13 +73,15 @@ def process_group(communicator):
         dist.init_process_group("nccl" if wire.name == "nccl" else "gloo", store=dist.PrefixStore("default", store),
                                 rank=rank, world_size=size)
     if communicator.members == list(range(dist.get_world_size())):
-        return dist.group.WORLD
+        return cast("dist.ProcessGroup", dist.group.WORLD)
     # `new_group` would number the groups of this process, and wait for ranks that have made another number of them
-    c10d, name = dist.distributed_c10d, f"manyhands/{communicator._exchange.number}/{communicator.name}"
+    c10d = dist.distributed_c10d
+    name: Any = f"manyhands/{communicator._exchange.number}/{communicator.name}"  # to torch's checker no str
     store = dist.PrefixStore(name, c10d._get_default_store())
-    group, _ = c10d._new_process_group_helper(
+    made, _ = c10d._new_process_group_helper(
         communicator.size, communicator.rank, communicator.members, c10d.Backend(dist.get_backend()), store, name,
         timeout=datetime.timedelta(seconds=communicator.timeout_s)
     )
+    group = cast("dist.ProcessGroup", made)  # a member of it calls this
     c10d._world.pg_group_ranks[group] = {member: rank for rank, member in enumerate(communicator.members)}
     return group

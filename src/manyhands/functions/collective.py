@@ -1,14 +1,24 @@
 """bcast, gather, scatter, allgather, alltoall and allreduce:
 calls that all ranks of a communicator make, in the same order."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from manyhands.comm.message import NUMBER, check_tensor, describe
 from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
 from manyhands.functions.tickets import Ticket
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
+    from manyhands.comm.facts import Op, Place
+    from manyhands.comm.message import Message
 
-def bcast(c, x, root=0):
+
+def bcast(c: Communicator, x: torch.Tensor | None, root: int = 0) -> torch.Tensor:
     """The root's tensor on all ranks. What the others give as x (None, say) is not looked at.
 
     Forward: along a binomial tree. Backward: the sum over all ranks of the gradients goes to the root's x; they travel
@@ -18,12 +28,15 @@ def bcast(c, x, root=0):
     place = c.next_call()
     if c.rank == root:
         c.checked(place, "bcast", lambda: check_tensor(x, "bcast"))
-    if c.rank == root and wants(x):
-        return _Bcast.apply((c, place, root, True), x)
-    return _Bcast.apply((c, place, root, False), x if c.rank == root else None, ANCHOR)
+    value: torch.Tensor
+    if c.rank == root and x is not None and wants(x):
+        value = _Bcast.apply((c, place, root, True), x)
+    else:
+        value = _Bcast.apply((c, place, root, False), x if c.rank == root else None, ANCHOR)
+    return value
 
 
-def gather(c, x, root=0):
+def gather(c: Communicator, x: torch.Tensor, root: int = 0) -> torch.Tensor | tuple[torch.Tensor, ...]:
     """At the root a tuple of all ranks' tensors, in the order of ranks; elsewhere a delegate (see `send`).
     Shapes may differ.
 
@@ -34,13 +47,13 @@ def gather(c, x, root=0):
     root = c.check_rank(root, "gather", "root")
     place = c.next_call()
     c.checked(place, "gather", lambda: check_tensor(x, "gather"))
-    gathered = (
+    gathered: tuple[torch.Tensor, ...] = (
         _Gather.apply((c, place, root, True), x) if wants(x) else _Gather.apply((c, place, root, False), x, ANCHOR)
     )
     return gathered if c.rank == root else gathered[0]
 
 
-def scatter(c, xs, root=0):
+def scatter(c: Communicator, xs: Sequence[torch.Tensor] | None, root: int = 0) -> torch.Tensor:
     """This rank's item of the root's sequence, which has one tensor for each rank.
     What the others give as xs is not looked at.
 
@@ -51,17 +64,15 @@ def scatter(c, xs, root=0):
     root = c.check_rank(root, "scatter", "root")
     place = c.next_call()
     if c.rank != root:
-        return _Scatter.apply((c, place, root, ()), ANCHOR)
-    xs = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
-    wanted = [wants(x) for x in xs]
-    return (
-        _Scatter.apply((c, place, root, wanted), *xs)
-        if any(wanted)
-        else _Scatter.apply((c, place, root, wanted), *xs, ANCHOR)
-    )
+        came: torch.Tensor = _Scatter.apply((c, place, root, ()), ANCHOR)
+        return came
+    parts = c.checked(place, "scatter", lambda: tensors(xs, "scatter", c.size))
+    wanted = [wants(x) for x in parts]
+    own: torch.Tensor = _Scatter.apply((c, place, root, wanted), *parts, *([] if any(wanted) else [ANCHOR]))
+    return own
 
 
-def allgather(c, x):
+def allgather(c: Communicator, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """A tuple of all ranks' tensors, in the order of ranks, on all ranks. Shapes may differ, dtypes must not.
 
     Backward: rank r's x gets the sum, over all ranks, of the gradients of their copies of it: an all-to-all, then a sum
@@ -69,10 +80,13 @@ def allgather(c, x):
     """
     place = c.next_call()
     c.checked(place, "allgather", lambda: check_tensor(x, "allgather"))
-    return _Allgather.apply((c, place, True), x) if wants(x) else _Allgather.apply((c, place, False), x, ANCHOR)
+    gathered: tuple[torch.Tensor, ...] = (
+        _Allgather.apply((c, place, True), x) if wants(x) else _Allgather.apply((c, place, False), x, ANCHOR)
+    )
+    return gathered
 
 
-def alltoall(c, xs):
+def alltoall(c: Communicator, xs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """A tuple whose item j is the tensor that rank j has for this rank:
     rank j's `xs[this rank]`. Shapes may differ, dtypes must not.
 
@@ -80,12 +94,14 @@ def alltoall(c, xs):
     2017).
     """
     place = c.next_call()
-    xs = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
-    wanted = [wants(x) for x in xs]
-    return _Alltoall.apply((c, place, wanted), *xs) if any(wanted) else _Alltoall.apply((c, place, wanted), *xs, ANCHOR)
+    parts = c.checked(place, "alltoall", lambda: tensors(xs, "alltoall", c.size))
+    wanted = [wants(x) for x in parts]
+    anchor = [] if any(wanted) else [ANCHOR]
+    theirs: tuple[torch.Tensor, ...] = _Alltoall.apply((c, place, wanted), *parts, *anchor)
+    return theirs
 
 
-def allreduce(c, x):
+def allreduce(c: Communicator, x: torch.Tensor) -> torch.Tensor:
     """The sum of all ranks' tensors, on all ranks. Shapes and dtypes must agree.
 
     Forward and backward: reduce-scatter, then all-gather. Backward: every rank's x gets the sum over all ranks of the
@@ -93,14 +109,15 @@ def allreduce(c, x):
     """
     place = c.next_call()
     c.checked(place, "allreduce", lambda: check_tensor(x, "allreduce"))
-    return _Allreduce.apply(c, place, ANCHOR, x, torch.is_grad_enabled())
+    total: torch.Tensor = _Allreduce.apply(c, place, ANCHOR, x, torch.is_grad_enabled())
+    return total
 
 
-def _same_dtype(c, dtype):
+def _same_dtype(c: Communicator, dtype: torch.dtype) -> Callable[[Message], str | None]:
     number = NUMBER[dtype]
 
-    def check(message):
-        if message.specs[0][0] == number:
+    def check(message: Message) -> str | None:
+        if message.specs[0] is not None and message.specs[0][0] == number:
             return None
         return (
             f"it has {str(dtype).removeprefix('torch.')}, rank {c.name_of(message.source)} sent "
@@ -110,11 +127,11 @@ def _same_dtype(c, dtype):
     return check
 
 
-def _op(c, place):
+def _op(c: Communicator, place: Place) -> Op:
     return (c.name, *place)
 
 
-def _total(mine, gradients):
+def _total(mine: torch.Tensor | None, gradients: Iterable[torch.Tensor | None]) -> torch.Tensor | None:
     """The sum of those that are there, in their order, in the memory of one that came: `mine` belongs to autograd.
     None if there is none."""
     found = [g for g in gradients if g is not None]
@@ -127,13 +144,14 @@ def _total(mine, gradients):
     return total
 
 
-def _first(gradients):
+def _first(gradients: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
     return gradients[0] if gradients else None
 
 
 class _Bcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, x, anchor=None):
+    def forward(ctx: Any, to: tuple[Communicator, Place, int, bool], x: torch.Tensor | None,
+                anchor: torch.Tensor | None = None) -> torch.Tensor:
         c, place, root, wanted = to
         ctx.c, ctx.root, ctx.ticket = c, root, Ticket(c, _op(c, place), "bcast", waits=wanted)
         ctx.save_for_backward(SAVED)
@@ -149,7 +167,7 @@ class _Bcast(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
@@ -161,7 +179,8 @@ class _Bcast(torch.autograd.Function):
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, x, anchor=None):
+    def forward(ctx: Any, to: tuple[Communicator, Place, int, bool], x: torch.Tensor,
+                anchor: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
         c, place, root, wanted = to
         ctx.c, ctx.root, ctx.device, op = c, root, x.device, _op(c, place)
         at_root = c.rank == root
@@ -180,7 +199,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         if ctx.c.rank == ctx.root:
             ctx.ticket.send({rank: [gradient] for rank, gradient in enumerate(gradients)})
@@ -192,7 +211,7 @@ class _Gather(torch.autograd.Function):
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, *xs):
+    def forward(ctx: Any, to: tuple[Communicator, Place, int, Sequence[bool]], *xs: torch.Tensor) -> torch.Tensor:
         c, place, root, wanted = to
         xs = xs[:len(wanted)]
         ctx.c, ctx.root, ctx.wanted, ctx.devices = c, root, wanted, [x.device for x in xs]
@@ -210,7 +229,7 @@ class _Scatter(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         c = ctx.c
         if c.rank != ctx.root:
@@ -223,7 +242,8 @@ class _Scatter(torch.autograd.Function):
 
 class _Allgather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, x, anchor=None):
+    def forward(ctx: Any, to: tuple[Communicator, Place, bool], x: torch.Tensor,
+                anchor: torch.Tensor | None = None) -> tuple[torch.Tensor, ...]:
         c, place, wanted = to
         ctx.c, ctx.device, ctx.ticket = c, x.device, Ticket(c, _op(c, place), "allgather", waits=wanted)
         ctx.save_for_backward(SAVED)
@@ -236,7 +256,7 @@ class _Allgather(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others})
@@ -249,7 +269,8 @@ class _Allgather(torch.autograd.Function):
 
 class _Alltoall(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, *xs):
+    def forward(ctx: Any, to: tuple[Communicator, Place, Sequence[bool]],
+                *xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         c, place, wanted = to
         xs = xs[:len(wanted)]
         ctx.c, ctx.wanted, ctx.devices = c, wanted, [x.device for x in xs]
@@ -266,7 +287,7 @@ class _Alltoall(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others})
@@ -277,7 +298,8 @@ class _Alltoall(torch.autograd.Function):
 
 class _Allreduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, c, place, anchor, x, graph):
+    def forward(ctx: Any, c: Communicator, place: Place, anchor: torch.Tensor, x: torch.Tensor,
+                graph: bool) -> torch.Tensor:
         ctx.c, ctx.place, ctx.input = c, place, (x.shape, x.dtype, x.device)
         ctx.save_for_backward(SAVED)
         ctx.used = _Used(c, place) if graph and (torch.is_floating_point(x) or torch.is_complex(x)) else None
@@ -287,7 +309,7 @@ class _Allreduce(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send
         ctx.used.done = True
         shape, dtype, device = ctx.input
@@ -298,11 +320,11 @@ class _Allreduce(torch.autograd.Function):
 class _Used:
     """Tells the others if backward can no longer pass through this rank's allreduce."""
 
-    def __init__(self, c, place):
+    def __init__(self, c: Communicator, place: Place) -> None:
         self.c, self.place, self.done = c, place, False
         c.expect(_op(c, place))
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.c.forget(_op(self.c, self.place))
         self.c.forget_step(self.place, step=2)
         if not self.done and not self.c.ended:
@@ -311,5 +333,5 @@ class _Used:
                          "or join it to the loss by pseudo_connect.", step=2)
 
 
-def _on(tensor, device):
+def _on(tensor: torch.Tensor | None, device: torch.device) -> torch.Tensor | None:
     return tensor if tensor is None else tensor.to(device)

@@ -1,13 +1,22 @@
 """send, recv and pseudo_connect."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from manyhands.comm.message import check_tensor
 from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
 from manyhands.functions.tickets import Ticket
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
-def send(x, c, rank, tag=0):
+
+def send(x: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...], c: Communicator, rank: int,
+         tag: int = 0) -> torch.Tensor:
     """Send a tensor, or a sequence of tensors in one message, to `rank`; that rank calls `recv`.
 
     Forward: returns a *delegate*, a zero of dimension 0, which stands for what was sent in this rank's graph. Backward:
@@ -20,16 +29,21 @@ def send(x, c, rank, tag=0):
     Raises ValueError for this rank itself or one that does not exist, CommunicationError after the communicator's
     time-out. After `chainermn.functions.send` (Akiba et al. 2017).
     """
+    xs: Sequence[torch.Tensor]
     if isinstance(x, (list, tuple)):
         xs = tensors(x, "send")
         wanted = any([wants(one) for one in xs])
     else:
         check_tensor(x, "send")
         xs, wanted = (x,), wants(x)
-    return _Send.apply((c, rank, tag, wanted), *xs) if wanted else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
+    sent: torch.Tensor = (
+        _Send.apply((c, rank, tag, wanted), *xs) if wanted else _Send.apply((c, rank, tag, wanted), *xs, ANCHOR)
+    )
+    return sent
 
 
-def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
+def recv(c: Communicator, rank: int, delegate_variable: torch.Tensor | None = None, tag: int = 0,
+         force_tuple: bool = False) -> torch.Tensor | Any:
     """Receive what `rank` sends: a tensor, or a tuple of tensors if it sent several, or `force_tuple`.
 
     Forward: shapes and dtypes come with the message. Messages with one tag come in the order in which they were sent;
@@ -45,10 +59,10 @@ def recv(c, rank, delegate_variable=None, tag=0, force_tuple=False):
     return received if force_tuple or len(received) != 1 else received[0]
 
 
-class Connected(tuple):
+class Connected(tuple[torch.Tensor, ...]):
     """The tuple that `pseudo_connect` returns."""
 
-    def backward(self, gradient=None):
+    def backward(self, gradient: torch.Tensor | Sequence[torch.Tensor | None] | None = None) -> None:
         """Backward from all of them, each with gradient one (they must be scalars),
         or with its own of a sequence of gradients."""
         gradients = (
@@ -65,7 +79,7 @@ class Connected(tuple):
         torch.autograd.backward([t for t, _ in wanted], [g for _, g in wanted])
 
 
-def pseudo_connect(delegate_variable, *actual_variables):
+def pseudo_connect(delegate_variable: torch.Tensor | None, *actual_variables: torch.Tensor) -> Connected:
     """Returns the actual variables as a tuple, joined to the delegate: backward from any of them reaches both.
 
     Backward: gradients go on unchanged to the actual variables, zeros go to the delegate. Sends nothing itself. With
@@ -84,7 +98,7 @@ def pseudo_connect(delegate_variable, *actual_variables):
 
 class _Send(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, to, *xs):
+    def forward(ctx: Any, to: tuple[Communicator, int, int, bool], *xs: torch.Tensor) -> torch.Tensor:
         c, rank, tag, wanted = to
         xs = xs if wanted else xs[:-1]  # without the anchor
         ctx.ticket = ticket = Ticket(c, c.next_operation(), "send", waits=wanted)
@@ -97,7 +111,7 @@ class _Send(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, _):
+    def backward(ctx: Any, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
         ctx.saved_tensors
         if not ctx.ticket.waits:
@@ -108,7 +122,8 @@ class _Send(torch.autograd.Function):
 
 class _Recv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, source, delegate, anchor):
+    def forward(ctx: Any, source: tuple[Communicator, int, int], delegate: torch.Tensor | None,
+                anchor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         c, rank, tag = source
         ctx.rank, ctx.delegate = rank, None if delegate is None else (delegate.shape, delegate.dtype, delegate.device)
         ctx.save_for_backward(SAVED)
@@ -122,7 +137,7 @@ class _Recv(torch.autograd.Function):
 
     @staticmethod
     @once
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         ctx.saved_tensors  # see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
         if ctx.delegate is None:
@@ -133,13 +148,13 @@ class _Recv(torch.autograd.Function):
 
 class _PseudoConnect(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, delegate, *actual):
+    def forward(ctx: Any, delegate: torch.Tensor, *actual: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.delegate = delegate.shape, delegate.dtype, delegate.device
         no_gradient_for_whole_numbers(ctx, actual)
         return tuple(t.view_as(t) for t in actual)
 
     @staticmethod
     @once
-    def backward(ctx, *gradients):
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         shape, dtype, device = ctx.delegate
         return torch.zeros(shape, dtype=dtype, device=device), *gradients

@@ -1,5 +1,16 @@
 """What ties the forward call on one rank to the backward call on another."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.comm.communicator import Communicator
+    from manyhands.comm.facts import Op
+
 
 class Ticket:
     """One operation's two halves: gradients that this rank owes to others, and whether it waits for one itself.
@@ -10,32 +21,33 @@ class Ticket:
 
     __slots__ = "c", "op", "forward", "call", "waits", "owes", "tells", "done"
 
-    def __init__(self, c, op, forward, waits=False):
+    def __init__(self, c: Communicator, op: Op, forward: str, waits: bool = False) -> None:
         """Made before anything is sent: an answer may come while this rank is still sending."""
         self.c, self.op, self.forward, self.call, self.waits = c, op, forward, forward + ".backward", waits
-        self.owes = self.tells = ()  # ranks of c
+        self.owes: Sequence[int] = ()  # ranks of c, as those of `tells`
+        self.tells: Sequence[int] = ()
         self.done = False
         if waits:
             c.expect(op)
 
-    def owe(self, ranks):
+    def owe(self, ranks: Iterable[int]) -> None:
         """The ranks that wait for a gradient from this one."""
         self.owes = tuple(ranks)
         if self.owes:
             self.c.owe(self.op)
 
-    def send(self, gradients):
+    def send(self, gradients: Mapping[int, Sequence[torch.Tensor | None]]) -> None:
         """Send `gradients`, {rank: list of tensors or None}, to those of them that this rank owes one."""
         self.done = True
         if self.owes:
             self.c.give(self.op, self.call, {rank: _dense(gradients[rank]) for rank in self.owes})
 
-    def take(self, rank):
+    def take(self, rank: int) -> list[torch.Tensor | None]:
         """The gradients from `rank`, a list; None for what it did not use."""
         self.done = True
         return self.c.take_gradient(self.op, self.call, rank)
 
-    def __del__(self):
+    def __del__(self) -> None:
         c, op = self.c, self.op
         if c.ended:
             return
@@ -51,5 +63,5 @@ class Ticket:
             c.forget(op)
 
 
-def _dense(tensors):
+def _dense(tensors: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
     return [t if t is None or not t.is_sparse else t.to_dense() for t in tensors]

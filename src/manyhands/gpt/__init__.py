@@ -4,6 +4,8 @@ The text is prose of this course, 7-bit characters, kept as it was: it does not 
 so that the weights stay the same. Everything is float64 unless another type is asked for.
 """
 
+from __future__ import annotations
+
 from importlib.resources import files
 
 import numpy as np
@@ -15,12 +17,12 @@ __all__ = ["CONTEXT", "GPT", "SYMBOLS", "batches", "loss_of", "text", "write"]
 ROWS = 8
 
 
-def text():
+def text() -> str:
     """The whole text."""
     return files("manyhands.gpt").joinpath("reading.md").read_text(encoding="ascii")
 
 
-def batches(step, rows=ROWS):
+def batches(step: int, rows: int = ROWS) -> tuple[torch.Tensor, torch.Tensor]:
     """The batch of a step (counted from 0): symbols [rows, CONTEXT], and the symbols that follow each of them, of the
     same shape. The same in every process: each takes its rows or its places from it."""
     symbols = torch.frombuffer(bytearray(text(), "ascii"), dtype=torch.uint8).long()
@@ -30,7 +32,7 @@ def batches(step, rows=ROWS):
 
 
 @torch.no_grad()
-def write(model, prompt, n):
+def write(model: torch.nn.Module, prompt: str, n: int) -> str:
     """`prompt` and the n characters that the model writes after it, each time the one with the largest score.
 
     With `fully_shard` or a tensor-parallel model, every rank must call it, with the same arguments. ValueError if the

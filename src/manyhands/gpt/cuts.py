@@ -1,9 +1,12 @@
 """How the small GPT is cut for `manyhands.gpt.ways`: the mesh of a way, its blocks by heads and columns, and a weight
 that is whole again."""
 
+from __future__ import annotations
+
 import math
 import os
-from collections import namedtuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,16 +20,28 @@ from torch.nn.functional import linear
 from manyhands.gpt.transformer import BLOCKS, HEADS
 from manyhands.mesh import copy_to, reduce_from
 
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+    from manyhands.gpt.transformer import GPT
+
 # gloo's messages and reduce-scatters, which FSDP2 and a pipeline call, take the CPU's tensors only
 DEVICE = torch.device(os.environ["MANYHANDS_DEVICE"] if os.environ.get("MANYHANDS_BACKEND") == "nccl" else "cpu")
 MICRO_BATCHES = 4
-Axis = namedtuple("Axis", "group rank size")
+
+
+class Axis(NamedTuple):
+    group: dist.ProcessGroup | None
+    rank: int
+    size: int
+
+
 # World -> its meshes. They must not end before it does: what DTensor has computed for a mesh it keeps for all meshes of
 # the same shape, with the names of that one's groups.
-_meshes = WeakKeyDictionary()
+_meshes: WeakKeyDictionary[Any, dict[tuple[tuple[str, int], ...], DeviceMesh]] = WeakKeyDictionary()
 
 
-def mesh_of(way, axes, rows):
+def mesh_of(way: str, axes: Mapping[str, int], rows: int) -> DeviceMesh | None:
     """The mesh of these axes over all ranks, None without axes; the same one each time as long as the world lives."""
     if not axes:
         return None
@@ -50,35 +65,37 @@ def mesh_of(way, axes, rows):
     return meshes[key]
 
 
-def axis_of(mesh, name):
+def axis_of(mesh: DeviceMesh | None, name: str) -> Axis:
     """An axis of the mesh for this rank; one that the mesh does not have has one rank."""
-    if mesh is None or name not in mesh.mesh_dim_names:
+    names = () if mesh is None else mesh.mesh_dim_names or ()
+    if mesh is None or name not in names:
         return Axis(None, 0, 1)
-    return Axis(mesh.get_group(name), mesh.get_local_rank(name), mesh.size(mesh.mesh_dim_names.index(name)))
+    return Axis(mesh.get_group(name), mesh.get_local_rank(name), mesh.size(names.index(name)))
 
 
-def my_rows(batch, mesh):
+def my_rows(batch: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
     """This rank's rows of a batch, by its place on the axis "data"."""
     data = axis_of(mesh, "data")
     return batch.chunk(data.size)[data.rank]
 
 
-def plan():
+def plan() -> dict[str, tp.ParallelStyle]:
     """How DTensor cuts a block: q, k, v and up by columns, out and down by rows. What the norms give goes on as a
     DTensor, so that the gradients that come back from q, k and v are summed over the ranks once, and not three times.
     """
     shared = tp.PrepareModuleOutput(output_layouts=Replicate(), desired_output_layouts=Replicate(),
                                     use_local_output=False)
-    styles = dict.fromkeys(("norm1", "norm2"), shared)
+    styles: dict[str, tp.ParallelStyle] = dict.fromkeys(("norm1", "norm2"), shared)
     styles |= dict.fromkeys(("q", "k", "v", "up"), tp.ColwiseParallel())
     styles |= dict.fromkeys(("out", "down"), tp.RowwiseParallel())
     return {f"blocks.*.{layer}": style for layer, style in styles.items()}
 
 
-def cut_by_heads(model, axis):
+def cut_by_heads(model: GPT, axis: Axis) -> GPT:
     """The same by hand: f behind the norms, g behind out and down. Nothing if the axis has one rank."""
     if axis.size == 1:
         return model
+    block: Any
     for block in model.blocks.values():
         for norm in (block.norm1, block.norm2):
             norm.register_forward_hook(lambda norm, inputs, output: copy_to(output, axis.group))
@@ -91,21 +108,21 @@ def cut_by_heads(model, axis):
 class Row(nn.Module):
     """A linear layer of which each rank has some columns of the inputs; the bias is added once, after the sum."""
 
-    def __init__(self, layer, axis):
+    def __init__(self, layer: nn.Linear, axis: Axis) -> None:
         super().__init__()
         self.weight, self.bias, self.group = _part(layer.weight, axis, along=1), layer.bias, axis.group
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return reduce_from(linear(x, self.weight), self.group) + self.bias
 
 
-def _part(parameter, axis, along):
-    part = nn.Parameter(parameter.detach().chunk(axis.size, along)[axis.rank].clone())
+def _part(parameter: torch.Tensor, axis: Axis, along: int) -> nn.Parameter:
+    part: Any = nn.Parameter(parameter.detach().chunk(axis.size, along)[axis.rank].clone())
     part.cut_along = along
     return part
 
 
-def whole(parameter, mesh):
+def whole(parameter: torch.Tensor, mesh: DeviceMesh | None) -> torch.Tensor:
     """The whole tensor on the CPU; all ranks that hold a part of it call this."""
     if isinstance(parameter, DTensor):  # axis by axis: FSDP2 has cut what the axis "tensor" had left
         for done in range(1, parameter.device_mesh.ndim + 1):

@@ -4,6 +4,8 @@ Radford, Wu, Child, Luan, Amodei, Sutskever, "Language Models are Unsupervised M
 dropout and without tied weights.
 """
 
+from __future__ import annotations
+
 import numpy as np
 import torch
 from torch import nn
@@ -19,18 +21,18 @@ class Block(nn.Module):
     computes half of the heads. `out` and `down` then hold the matching columns of their inputs.
     """
 
-    def __init__(self, width, heads):
+    def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.head_size = width // heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.q, self.k, self.v, self.out = (nn.Linear(width, width) for _ in range(4))
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.norm1(x))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
-    def attention(self, x):
+    def attention(self, x: torch.Tensor) -> torch.Tensor:
         # [rows, places, columns] -> [rows, heads, places, head_size]
         q, k, v = (layer(x).unflatten(-1, (-1, self.head_size)).transpose(1, 2) for layer in (self.q, self.k, self.v))
         later = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1)
@@ -46,7 +48,8 @@ class GPT(nn.Module):
     are those of the whole network. ValueError if heads or stages do not fit.
     """
 
-    def __init__(self, stage=0, stages=1, width=WIDTH, heads=HEADS, blocks=BLOCKS, dtype=torch.float64):
+    def __init__(self, stage: int = 0, stages: int = 1, width: int = WIDTH, heads: int = HEADS, blocks: int = BLOCKS,
+                 dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
         if heads < 1 or width % heads:
             raise ValueError(f"width {width} does not divide into {heads} heads: choose a width that is a multiple "
@@ -65,7 +68,7 @@ class GPT(nn.Module):
         self.to(dtype)
         _start(self)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.first:
             if x.shape[1] > CONTEXT:
                 raise ValueError(f"{x.shape[1]} symbols do not fit into a context of {CONTEXT}: give only the last "
@@ -76,7 +79,7 @@ class GPT(nn.Module):
         return self.head(self.norm(x)) if self.last else x
 
 
-def _start(model):
+def _start(model: nn.Module) -> None:
     """Draw each matrix from a seed that its name gives: a stage gets the same numbers as the whole network."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -87,6 +90,6 @@ def _start(model):
                 parameter.zero_()
 
 
-def loss_of(scores, targets):
+def loss_of(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The mean cross-entropy of scores [rows, places, SYMBOLS] for the symbols that follow, targets [rows, places]."""
     return functional.cross_entropy(scores.flatten(0, 1), targets.flatten())

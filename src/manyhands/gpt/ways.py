@@ -7,10 +7,13 @@ Every way begins with the same weights, reads the same batches and takes the sam
 differs is where the weights lie and what travels. Tensors are where any call of the backend takes them, `cuts.DEVICE`.
 """
 
+from __future__ import annotations
+
 import math
 import time
-from collections import namedtuple
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import torch
 import torch.distributed as dist
@@ -25,11 +28,26 @@ from manyhands.gpt.cuts import DEVICE, MICRO_BATCHES, axis_of, cut_by_heads, mes
 from manyhands.gpt.transformer import WIDTH
 from manyhands.ledger import Ledger
 
-ADAM = {"lr": 1e-3, "eps": 1e-8, "foreach": False}  # one weight after the other: they may lie on different meshes
-Result = namedtuple("Result", "weights losses sent_bytes peak_bytes seconds")
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+# foreach: one weight after the other, because they may lie on different meshes
+ADAM: dict[str, Any] = {"lr": 1e-3, "eps": 1e-8, "foreach": False}
 
 
-def train(way, steps, rows=ROWS, memory=False):
+class Result(NamedTuple):
+    weights: dict[str, torch.Tensor]
+    losses: list[float]
+    sent_bytes: int
+    peak_bytes: int | None
+    seconds: list[float]
+
+
+Step = Callable[[torch.Tensor, torch.Tensor], float | None]  # of x and y: the loss, None where this rank has none
+Built = tuple[Step, GPT]
+
+
+def train(way: str, steps: int, rows: int = ROWS, memory: bool = False) -> Result:
     """Train for some steps by one of `WAYS`. Returns a `Result`.
 
     `weights`: {name: whole tensor on the CPU}, by the names of one process, and `losses`, that of each step's whole
@@ -62,7 +80,7 @@ def train(way, steps, rows=ROWS, memory=False):
                   seconds)
 
 
-def tolerance(steps, rows=ROWS):
+def tolerance(steps: int, rows: int = ROWS) -> float:
     """How far weights may be apart that were computed in another order: a rounding of a gradient, as Adam enlarges it,
     for each step.
 
@@ -74,7 +92,7 @@ def tolerance(steps, rows=ROWS):
     return steps * ADAM["lr"] / ADAM["eps"] * torch.finfo(torch.float64).eps / math.sqrt(rows * CONTEXT)
 
 
-def distance(weights, reference):
+def distance(weights: Mapping[str, torch.Tensor], reference: Mapping[str, torch.Tensor]) -> float:
     """The largest difference between the weights of two results. KeyError if they have other names."""
     if weights.keys() != reference.keys():
         raise KeyError(f"only one of the two has {sorted(weights.keys() ^ reference.keys())}")
@@ -84,32 +102,33 @@ def distance(weights, reference):
 # --- the ways: each makes its model from the mesh, and returns its step(x, y) -> loss, and the model ------------------
 
 
-def one_process(mesh, rows):
+def one_process(mesh: DeviceMesh | None, rows: int) -> Built:
     """The reference."""
     model = GPT().to(DEVICE)
     return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
 
 
-def ddp(mesh, rows):
+def ddp(mesh: DeviceMesh | None, rows: int) -> Built:
     """Each rank has the whole model and some rows; gradients are averaged by all-reduce. Unit 06."""
     model = GPT().to(DEVICE)
     return _plain_step(DistributedDataParallel(model), torch.optim.Adam(model.parameters(), **ADAM)), model
 
 
-def zero_1(mesh, rows):
+def zero_1(mesh: DeviceMesh | None, rows: int) -> Built:
     """As DDP, and each rank has Adam's states of some tensors only, steps these, and broadcasts them. Unit 16."""
     model = GPT().to(DEVICE)
     return _plain_step(DistributedDataParallel(model),
                        ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, **ADAM)), model
 
 
-def fsdp2(mesh, rows):
+def fsdp2(mesh: DeviceMesh | None, rows: int) -> Built:
     """Weights, gradients and states are sharded over "data"; a block is gathered when it is needed. Unit 16.
 
     With an axis "tensor" each block is cut by heads and columns first.
     """
     model = GPT().to(DEVICE)
-    if "tensor" in mesh.mesh_dim_names:
+    mesh = cast("DeviceMesh", mesh)  # all ways that come here have axes
+    if "tensor" in (mesh.mesh_dim_names or ()):
         parallelize_module(model, mesh["tensor"], plan())
     for block in model.blocks.values():
         fully_shard(block, mesh=mesh["data"])
@@ -117,19 +136,19 @@ def fsdp2(mesh, rows):
     return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
 
 
-def tensor_dtensor(mesh, rows):
+def tensor_dtensor(mesh: DeviceMesh | None, rows: int) -> Built:
     """Each rank has all rows, and of each block some heads and columns, as DTensor lays them out. Unit 15."""
-    model = parallelize_module(GPT().to(DEVICE), mesh, plan())
+    model = cast("GPT", parallelize_module(GPT().to(DEVICE), mesh, plan()))
     return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
 
 
-def tensor_by_hand(mesh, rows):
+def tensor_by_hand(mesh: DeviceMesh | None, rows: int) -> Built:
     """The same with f and g of Megatron-LM. Unit 15."""
     model = cut_by_heads(GPT().to(DEVICE), axis_of(mesh, "tensor"))
     return _plain_step(model, torch.optim.Adam(model.parameters(), **ADAM)), model
 
 
-def pipeline(mesh, rows):
+def pipeline(mesh: DeviceMesh | None, rows: int) -> Built:
     """Each rank has some blocks; micro-batches go through them by 1F1B. Unit 14.
 
     With an axis "tensor" each stage is cut by hand; with "data" gradients are averaged over it after the last
@@ -143,17 +162,18 @@ def pipeline(mesh, rows):
         model, stages.rank, stages.size, DEVICE, group=stages.group,
         input_args=border(dtype=torch.long) if model.first else inner(),
         output_args=border(SYMBOLS, dtype=torch.float64, requires_grad=True) if model.last else inner())
-    schedule = Schedule1F1B(stage, MICRO_BATCHES, loss_fn=loss_of)
+    schedule: Any = Schedule1F1B(stage, MICRO_BATCHES, loss_fn=loss_of)
     optimizer = torch.optim.Adam(model.parameters(), **ADAM)
 
-    def step(x, y):
-        losses = []
+    def step(x: torch.Tensor, y: torch.Tensor) -> float | None:
+        losses: list[torch.Tensor] = []
         optimizer.zero_grad()
         schedule.step(*([x] if model.first else []), **({"target": y, "losses": losses} if model.last else {}))
         if data.size > 1:
             for parameter in model.parameters():
-                dist.all_reduce(parameter.grad, group=data.group)
-                parameter.grad /= data.size
+                gradient = cast("torch.Tensor", parameter.grad)  # all of them took part in the loss
+                dist.all_reduce(gradient, group=data.group)
+                gradient /= data.size
         optimizer.step()
         return sum(loss.item() for loss in losses) / MICRO_BATCHES if model.last else None
 
@@ -161,7 +181,7 @@ def pipeline(mesh, rows):
 
 
 # way -> (how it is made, the axes of its mesh: -1 is as many ranks as there are)
-WAYS = {
+WAYS: dict[str, tuple[Callable[[DeviceMesh | None, int], Built], dict[str, int]]] = {
     "one process": (one_process, {}),
     "DDP": (ddp, {"data": -1}),
     "ZeRO-1": (zero_1, {"data": -1}),
@@ -175,8 +195,8 @@ WAYS = {
 }
 
 
-def _plain_step(model, optimizer):
-    def step(x, y):
+def _plain_step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Step:
+    def step(x: torch.Tensor, y: torch.Tensor) -> float:
         loss = loss_of(model(x), y)
         optimizer.zero_grad()
         loss.backward()
@@ -186,7 +206,7 @@ def _plain_step(model, optimizer):
     return step
 
 
-def _of_all_ranks(found, mesh):
+def _of_all_ranks(found: Any, mesh: DeviceMesh | None) -> list[Any]:
     if mesh is None:
         return [found]
     from_all = [None] * dist.get_world_size()

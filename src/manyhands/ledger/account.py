@@ -19,25 +19,96 @@ all-to-all), a guess elsewhere. `merge` knows the senders, and is exact.
 Lamport 1978: Time, clocks, and the ordering of events in a distributed system, Communications of the ACM 21(7).
 """
 
+from __future__ import annotations
+
 import os
-from collections import defaultdict, namedtuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from manyhands.ledger import models
 from manyhands.ledger.entry import POINT_TO_POINT
 from manyhands.ledger.rounds import replay
 
-Row = namedtuple("Row", "messages_sent messages_received bytes_sent bytes_received rounds how")
+if TYPE_CHECKING:
+    from manyhands.ledger.entry import Entry
+    from manyhands.ledger.rounds import Clocks
+
+# what a ledger has heard, in order: ("sent" or "received", peer, bytes, call, seconds, identity), ("start" or "wait",
+# entry)
+Log = list[tuple[Any, ...]]
+
+
+class Collective(TypedDict):
+    """A collective of torch.distributed in an account. `given`, `taken`: bytes of each tensor."""
+
+    call: str
+    rank: int
+    ranks: list[int]
+    given: list[int]
+    taken: list[int]
+    itemsize: int
+    root: int
+    start_s: float
+    stop_s: float | None
+
+
+class Heard(TypedDict):
+    """A log as plain values; see `events_of`."""
+
+    events: list[list[Any]]
+    collectives: dict[str, Collective]
+
+
+class Account(Heard):
+    """What `Ledger.account` returns: plain values, which travel between processes."""
+
+    rank: int
+    peak_bytes: int | None
+
+
+class Numbers(TypedDict):
+    """One rank's sums, an item of `Merged.ranks`."""
+
+    rank: int
+    messages_sent: int
+    messages_received: int
+    bytes_sent: int
+    bytes_received: int
+    rounds: int
+    peak_bytes: int | None
+
+
+class Row(NamedTuple):
+    messages_sent: int
+    messages_received: int
+    bytes_sent: int
+    bytes_received: int
+    rounds: int
+    how: str
+
+
 
 # One line of `Merged.events`. kind: "sent", "received", or "call" for a collective of torch.distributed, which has
 # start and stop.
 # `round` is that of a message, the first one of a collective. Seconds are of time.perf_counter(), None in a model's
 # messages.
-Event = namedtuple("Event", "kind peer bytes call round seconds stop_s key how")
+class Event(NamedTuple):
+    kind: str
+    peer: int | None
+    bytes: int
+    call: str
+    round: int
+    seconds: float | None
+    stop_s: float | None
+    key: str
+    how: str
+
 
 COUNTED = "counted"
 
 
-def this_rank(log):
+def this_rank(log: Log) -> int:
     """This rank's global number: torch.distributed's, else that of the first message that it sent,
     else what its launcher said."""
     try:
@@ -49,14 +120,15 @@ def this_rank(log):
         pass
     for item in log:
         if item[0] == "sent":
-            return item[5][0]
+            rank: int = item[5][0]
+            return rank
     return int(os.environ.get("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", 0))))
 
 
 # --- one rank's log as plain events -----------------------------------------------------------------------------------
 
 
-def events_of(log):
+def events_of(log: Log) -> Heard:
     """The log as `{"events": [...], "collectives": {...}}` of plain values,
     with names for messages that are the same on both sides.
 
@@ -77,22 +149,31 @@ def events_of(log):
 class _Plain:
     """Turns entries into plain events."""
 
-    def __init__(self, waited):
-        self.events, self.collectives, self.keys = [], {}, {}
+    def __init__(self, waited: set[int]) -> None:
+        self.events: list[list[Any]] = []
+        self.collectives: dict[str, Collective] = {}
+        self.keys: dict[int, str] = {}
         self._waited = waited  # ids of the entries that somebody waits for
-        self._numbers = defaultdict(int)
-        self._held, self._of = [], None  # calls that are waited for without our seeing it, and what they have in common
-        self._expected = []  # receives that nobody has waited for yet
+        self._numbers: defaultdict[str, int] = defaultdict(int)
+        # calls that are waited for without our seeing it, and what they have in common
+        self._held: list[str] = []
+        self._of: tuple[str, Any] | None = None
+        self._expected: list[Entry] = []  # receives that nobody has waited for yet
 
-    def message(self, rank, kind, peer, nbytes, call, seconds, identity):
+    def message(self, rank: int, kind: str, peer: int, nbytes: int, call: str, seconds: float,
+                identity: tuple[Any, ...]) -> None:
         """One of our own functions' messages; several that go to different ranks may have one identity."""
         self.flush(None)
         name = ".".join(str(part) for part in identity)
         self.events.append([kind, self._key(f"{name}>{peer if kind == 'sent' else rank} #"), peer, nbytes, call,
                             seconds])
 
-    def start(self, entry):
-        alike = ("backward", entry.task) if entry.task != -1 else ("native", entry.call) if entry.native else None
+    def start(self, entry: Entry) -> None:
+        alike: tuple[str, Any] | None = None
+        if entry.task != -1:
+            alike = "backward", entry.task
+        elif entry.native:
+            alike = "native", entry.call
         self.flush(alike)
         if entry.call in POINT_TO_POINT:
             self._start_message(entry)
@@ -108,7 +189,7 @@ class _Plain:
             self._held.append(key)
             self._of = alike
 
-    def _start_message(self, entry):
+    def _start_message(self, entry: Entry) -> None:
         if entry.call == "send":
             peer = entry.ranks[entry.peer]
             self.keys[id(entry)] = key = self._key(f"{entry.group} {entry.rank}>{peer} {entry.tag} #")
@@ -118,7 +199,7 @@ class _Plain:
                 self.keys[id(entry)] = self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} #")
             self._expected.append(entry)
 
-    def wait(self, entry):
+    def wait(self, entry: Entry) -> None:
         self.flush(None)
         if entry.call == "send":
             self.events.append(["passed", self.keys[id(entry)]])
@@ -128,25 +209,25 @@ class _Plain:
         elif entry.call not in POINT_TO_POINT:
             self.events.append(["leave", self.keys[id(entry)]])
 
-    def _received(self, entry):
+    def _received(self, entry: Entry) -> None:
         key = self.keys.get(id(entry)) or self._key(f"{entry.group} {entry.ranks[entry.peer]}>{entry.rank} {entry.tag} "
                                                     "#")
         self.events.append(["received", key, entry.ranks[entry.peer], entry.bytes, "dist.recv", entry.stop_s])
 
-    def flush(self, alike):
+    def flush(self, alike: tuple[str, Any] | None) -> None:
         """Something else begins: whatever C++ had under way has been waited for."""
         if self._held and alike != self._of:
             self.events += [["leave", key] for key in self._held]
             self._held = []
 
-    def end(self):
+    def end(self) -> Heard:
         self.flush(None)
         for entry in self._expected:
             if entry.peer >= 0:
                 self._received(entry)
         return {"events": self.events, "collectives": self.collectives}
 
-    def _key(self, start):
+    def _key(self, start: str) -> str:
         self._numbers[start] += 1
         return f"{start}{self._numbers[start]}"
 
@@ -154,7 +235,7 @@ class _Plain:
 # --- all ranks --------------------------------------------------------------------------------------------------------
 
 
-def merge(accounts):
+def merge(accounts: Sequence[Account]) -> Merged:
     """Put the accounts of several ranks together (`[ledger.account() of rank 0, of rank 1, ...]`): a `Merged`."""
     return Merged(accounts)
 
@@ -167,7 +248,7 @@ class Merged:
     as rows and as text.
     """
 
-    def __init__(self, accounts):
+    def __init__(self, accounts: Sequence[Account]) -> None:
         clocks = replay(accounts)
         self._names = [account["rank"] for account in accounts]
         self.events = [[Event(*event) for event in _events(account, clocks)] for account in accounts]
@@ -176,10 +257,10 @@ class Merged:
         self.messages = sum(each["messages_sent"] for each in self.ranks)
         self.bytes = sum(each["bytes_sent"] for each in self.ranks)
 
-    def by_call(self, rank=None):
+    def by_call(self, rank: int | None = None) -> dict[str, Row]:
         """`{call: Row}` in the order of first use: of one rank, or summed over all.
         A call's rounds are those that it has a message in."""
-        groups = defaultdict(list)
+        groups: defaultdict[str, list[Event]] = defaultdict(list)
         for name, events in zip(self._names, self.events):
             for event in events:
                 if event.kind != "call" and rank in (None, name):
@@ -187,7 +268,7 @@ class Merged:
         return {call: Row(*_sums(events), len({event.round for event in events}), events[0].how)
                 for call, events in groups.items()}
 
-    def table(self, rank=None):
+    def table(self, rank: int | None = None) -> str:
         """One line per call and one of sums as text; nothing in it depends on time. Of one rank, or over all."""
         rows, seen = self.by_call(rank), self.ranks if rank is None else [self.ranks[self._names.index(rank)]]
         head = ("call", "messages out", "messages in", "bytes out", "bytes in", "rounds", "")
@@ -196,7 +277,7 @@ class Merged:
                 for name in ("messages_sent", "messages_received", "bytes_sent", "bytes_received")]
         return _as_text([head, *lines, ("all", *sums, max([each["rounds"] for each in seen], default=0), "")])
 
-    def log(self):
+    def log(self) -> str:
         """One line per message as text, by rounds: who sent what to whom, in which call.
         Nothing in it depends on time."""
         lines = [(event.round, event.call, rank, event.peer, event.bytes)
@@ -206,7 +287,7 @@ class Merged:
         return _as_text([("round", "call", "from", "to", "bytes"), *lines])
 
 
-def _events(account, clocks):
+def _events(account: Account, clocks: Clocks) -> Iterator[tuple[Any, ...]]:
     """One rank's messages with their rounds, those of models among them, and its collectives."""
     for kind, key, *rest in account["events"]:
         if kind in ("sent", "received"):
@@ -228,19 +309,19 @@ def _events(account, clocks):
                 )
 
 
-def _sums(events):
+def _sums(events: Iterable[Event]) -> tuple[int, int, int, int]:
     sent, received = ([event for event in events if event.kind == kind] for kind in ("sent", "received"))
     return len(sent), len(received), sum(event.bytes for event in sent), sum(event.bytes for event in received)
 
 
-def _numbers(account, events):
-    names = ("messages_sent", "messages_received", "bytes_sent", "bytes_received")
+def _numbers(account: Account, events: Sequence[Event]) -> Numbers:
+    sent, received, bytes_sent, bytes_received = _sums(events)
     rounds = max([event.round for event in events if event.kind != "call"], default=0)
-    return {"rank": account["rank"], **dict(zip(names, _sums(events))), "rounds": rounds,
-            "peak_bytes": account["peak_bytes"]}
+    return {"rank": account["rank"], "messages_sent": sent, "messages_received": received, "bytes_sent": bytes_sent,
+            "bytes_received": bytes_received, "rounds": rounds, "peak_bytes": account["peak_bytes"]}
 
 
-def _as_text(lines):
+def _as_text(lines: Sequence[tuple[object, ...]]) -> str:
     """Columns: text to the left, numbers to the right."""
     left = [any(isinstance(line[i], str) for line in lines[1:]) or len(lines) == 1 for i in range(len(lines[0]))]
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]

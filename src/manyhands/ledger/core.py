@@ -1,6 +1,19 @@
 """The ledger itself: a context manager that keeps this rank's account."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from manyhands.ledger import account, taps
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from manyhands.comm.communicator import Communicator
+    from manyhands.ledger.account import Account, Log, Merged, Row
+    from manyhands.ledger.entry import Entry
+    from manyhands.ledger.memory import Peak
 
 
 class Ledger:
@@ -28,12 +41,15 @@ class Ledger:
     a call; a closed one costs nothing.
     """
 
-    def __init__(self, on_entry=None, memory=False):
-        self.entries, self.log, self.peak_bytes = [], [], None
+    def __init__(self, on_entry: Callable[[Entry], object] | None = None, memory: bool = False) -> None:
+        self.entries: list[Entry] = []
+        self.log: Log = []
+        self.peak_bytes: int | None = None
         self._on_entry, self._memory = on_entry, memory
-        self._made = None  # the account of a log of this length
+        self._made: tuple[int, Merged] | None = None  # the account of a log of this length
+        self._peak: Peak
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         if self._memory:
             from manyhands.ledger.memory import Peak
 
@@ -42,30 +58,30 @@ class Ledger:
         taps.listen(self)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         taps.leave(self)
         if self._memory:
             self.peak_bytes = self._peak.stop()
 
-    def add(self, entry, given=()):
+    def add(self, entry: Entry, given: Sequence[Any] = ()) -> None:
         """A tap tells of a call, and of the arguments that it was given: these are not kept."""
         self.entries.append(entry)
         if self._on_entry:
             self._on_entry(entry)
 
-    def count(self, call):
+    def count(self, call: str) -> int:
         """How many calls of torch.distributed there were by this name (that of ProcessGroup's method)."""
         return sum(entry.call == call for entry in self.entries)
 
-    def bytes(self, call):
+    def bytes(self, call: str) -> int:
         """The bytes that this rank handed to these calls: the size of its tensors, whatever is sent for them."""
         return sum(entry.bytes for entry in self.entries if entry.call == call)
 
-    def account(self):
+    def account(self) -> Account:
         """This rank's account as plain numbers and text: what `merge` takes, and what a notebook can pull."""
         return {"rank": account.this_rank(self.log), "peak_bytes": self.peak_bytes, **account.events_of(self.log)}
 
-    def gather(self, communicator=None):
+    def gather(self, communicator: Communicator | None = None) -> Merged:
         """The accounts of all ranks, merged: the same on each rank.
 
         Collective: all ranks of the communicator (of torch.distributed's world without one) call it, after their
@@ -75,31 +91,42 @@ class Ledger:
             return account.merge(communicator.allgather_obj(self.account()))
         import torch.distributed as dist
 
-        accounts = [None] * dist.get_world_size()
+        accounts: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(accounts, self.account())
         return account.merge(accounts)
 
-    def by_call(self):
+    def by_call(self) -> dict[str, Row]:
         """`{call: Row}` in the order of first use: messages and bytes of this rank, its rounds,
         and how they are known."""
         return self._merged().by_call(self._merged().ranks[0]["rank"])
 
-    def table(self):
+    def table(self) -> str:
         """One line per call as text; nothing in it depends on time."""
         return self._merged().table(self._merged().ranks[0]["rank"])
 
-    def _merged(self):
+    def _merged(self) -> Merged:
         if self._made is None or self._made[0] != len(self.log):
             self._made = len(self.log), account.merge([self.account()])
         return self._made[1]
 
-    def _number(self, name):
-        return self._merged().ranks[0][name]
+    @property
+    def messages_sent(self) -> int:
+        return self._merged().ranks[0]["messages_sent"]
 
-    messages_sent = property(lambda self: self._number("messages_sent"))
-    messages_received = property(lambda self: self._number("messages_received"))
-    bytes_sent = property(lambda self: self._number("bytes_sent"))
-    bytes_received = property(lambda self: self._number("bytes_received"))
-    rounds = property(lambda self: self._number("rounds"))
+    @property
+    def messages_received(self) -> int:
+        return self._merged().ranks[0]["messages_received"]
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._merged().ranks[0]["bytes_sent"]
+
+    @property
+    def bytes_received(self) -> int:
+        return self._merged().ranks[0]["bytes_received"]
+
+    @property
+    def rounds(self) -> int:
+        return self._merged().ranks[0]["rounds"]
 
 

@@ -1,7 +1,14 @@
 """One call of torch.distributed as a ledger notes it:
 its name, its sizes, its group, when it started and when it ended."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 # method of ProcessGroup -> the position of the argument that holds what this rank hands in
 CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, "send": 0, "recv": 0,
@@ -15,6 +22,9 @@ CALLS = {"allreduce": 0, "allreduce_coalesced": 0, "broadcast": 0, "reduce": 0, 
 POINT_TO_POINT = ("send", "recv")
 # the position of the root, or of the options that name it
 _ROOT = {"broadcast": 1, "reduce": 1, "gather": 2, "scatter": 2}
+
+# of a group: its name, its global ranks, this rank's own global number
+Group = tuple[str, tuple[int, ...], int]
 
 
 @dataclass(slots=True, eq=False)
@@ -31,10 +41,10 @@ class Entry:
     start_s: float
     stop_s: float | None = None
     group: str = ""  # the group's name, the same on all its ranks
-    ranks: tuple = ()  # global ranks of the group
+    ranks: tuple[int, ...] = ()  # global ranks of the group
     rank: int = -1  # this rank's own global number
-    given: tuple = ()  # bytes of each tensor that is handed in
-    taken: tuple = ()  # bytes of each tensor to be filled, where that is another argument
+    given: tuple[int, ...] = ()  # bytes of each tensor that is handed in
+    taken: tuple[int, ...] = ()  # bytes of each tensor to be filled, where that is another argument
     itemsize: int = 1
     root: int = 0  # in the group, as peer is
     peer: int = -1  # of a message; -1 while it may come from anybody
@@ -43,10 +53,12 @@ class Entry:
     task: int = -1  # the backward pass that called it, -1 outside
 
 
-def describe(call, group, args, facts, task, native=False):
+def describe(call: str, group: object, args: Sequence[Any], facts: Group, task: int, native: bool = False) -> Entry:
     """The entry of a call of ProcessGroup's method `call` with these arguments;
     `facts` is (name, global ranks, own global rank) of the group."""
-    place, given, taken, itemsize, numel = CALLS[call], (), (), 1, 0
+    given: tuple[int, ...] = ()
+    taken: tuple[int, ...] = ()
+    place, itemsize, numel = CALLS[call], 1, 0
     if place is not None:
         tensors = tensors_in(args[place])
         given = tuple([t.numel() * t.element_size() for t in tensors])
@@ -72,7 +84,7 @@ def describe(call, group, args, facts, task, native=False):
     return entry
 
 
-def tensors_in(value):
+def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors in an argument: one tensor, or lists of them to any depth."""
     if isinstance(value, (list, tuple)):
         if len(value) == 1:
@@ -81,7 +93,7 @@ def tensors_in(value):
     return [value] if hasattr(value, "element_size") else []
 
 
-def cut_bytes(tensor, rows):
+def cut_bytes(tensor: torch.Tensor, rows: Sequence[int]) -> tuple[int, ...]:
     """Bytes of the parts of a tensor that is cut along its first dimension into so many rows each."""
     row_bytes = (
         tensor.numel() * tensor.element_size() // max(tensor.shape[0], 1) if tensor.dim() else tensor.element_size()

@@ -7,10 +7,24 @@ kernel for the key Autograd, and with it the gradient. What the operator itself 
 noted a second time. Not seen: functional messages between two ranks, and what compiled code calls.
 """
 
+from __future__ import annotations
+
 import functools
 import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from manyhands.ledger.entry import CALLS, cut_bytes, describe
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.ledger.entry import Entry, Group
+
+    Note = Callable[[Entry, Sequence[Any]], None]
+    Facts = Callable[[Any], Group]  # of a ProcessGroup
+    Waited = Callable[[Sequence[Entry]], None]
+    UnderWay = dict[int, tuple[Any, Entry]]  # id of a result -> (the result, its entry)
 
 METHODS = {"all_reduce": "allreduce", "all_reduce_": "allreduce",
            "all_reduce_coalesced": "allreduce_coalesced", "all_reduce_coalesced_": "allreduce_coalesced",
@@ -25,25 +39,28 @@ METHODS = {"all_reduce": "allreduce", "all_reduce_": "allreduce",
 class StandIn:
     """In an operator's place: a call goes to `heard`, all else is the operator's own."""
 
-    def __init__(self, operator, heard):
+    def __init__(self, operator: Any, heard: Callable[..., Any]) -> None:
         self._operator, self._heard = operator, heard
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._heard(self._operator, *args, **kwargs)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._operator, name)
 
 
-def install(note, facts, waited):
+def install(note: Note, facts: Facts, waited: Waited) -> Callable[[], None]:
     """Put the stand-ins in place; returns what takes them away.
 
     `note`, `facts` and `waited` are those of `manyhands.ledger.taps`.
     """
     import torch
 
-    under_way, replaced = {}, []  # id of a result -> (the result, its entry), until it is waited for
-    heard = {name: functools.partial(_call, method, under_way, note, facts) for name, method in METHODS.items()}
+    under_way: UnderWay = {}  # until it is waited for
+    replaced: list[tuple[Any, str, Any]] = []
+    heard: dict[str, Callable[..., Any]] = {
+        name: functools.partial(_call, method, under_way, note, facts) for name, method in METHODS.items()
+    }
     heard["wait_tensor"] = functools.partial(_wait, under_way, waited)
     for space in (torch.ops._c10d_functional, torch.ops._c10d_functional_autograd):
         for name in heard:
@@ -54,12 +71,12 @@ def install(note, facts, waited):
     return functools.partial(_put_back, replaced)
 
 
-def _put_back(replaced):
+def _put_back(replaced: list[tuple[Any, str, Any]]) -> None:
     for space, name, operator in replaced:
         setattr(space, name, operator)
 
 
-def _call(method, under_way, note, facts, operator, *args, **kwargs):
+def _call(method: str, under_way: UnderWay, note: Note, facts: Facts, operator: Any, *args: Any, **kwargs: Any) -> Any:
     import torch
     from torch.distributed import distributed_c10d
 
@@ -81,7 +98,7 @@ def _call(method, under_way, note, facts, operator, *args, **kwargs):
     return result
 
 
-def _wait(under_way, waited, operator, tensor):
+def _wait(under_way: UnderWay, waited: Waited, operator: Any, tensor: torch.Tensor) -> Any:
     result = operator(tensor)
     _, entry = under_way.pop(id(tensor), (None, None))
     if entry is not None and entry.stop_s is None:

@@ -4,6 +4,10 @@
 `torch.utils.checkpoint`, so this counts the memory itself.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,11 +21,12 @@ class KeptBytes(TorchDispatchMode):
     and inputs are left out.
     """
 
-    def __init__(self):
-        super().__init__()
-        self._made = {}
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self._made: dict[int, tuple[StorageWeakRef, int]] = {}
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:
         given = {_key(one) for one in _tensors((args, kwargs))}
         answer = function(*args, **(kwargs or {}))
         for one in _tensors(answer):
@@ -31,15 +36,16 @@ class KeptBytes(TorchDispatchMode):
         return answer
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
         return sum(nbytes for _, nbytes in self._made.values())
 
 
-def _tensors(values):
+def _tensors(values: Any) -> list[Tensor]:
     return [one for one in tree_leaves(values) if isinstance(one, Tensor)]
 
 
-def _key(tensor):
+def _key(tensor: Tensor) -> int:
     """The memory's address in PyTorch. A weak reference keeps it from being used again."""
-    return tensor.untyped_storage()._cdata
+    address: int = tensor.untyped_storage()._cdata
+    return address

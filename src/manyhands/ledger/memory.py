@@ -18,6 +18,8 @@ before. Memory that is never written to (`torch.empty`) costs nothing. What is f
 it may make the number smaller, on the GPU too.
 """
 
+from __future__ import annotations
+
 import ctypes
 import gc
 import sys
@@ -35,34 +37,34 @@ _at_work = False
 class Peak:
     """Counts from `start` to `stop`, which returns the peak in bytes. One at a time in a process."""
 
-    def start(self):
+    def start(self) -> None:
         global _at_work
         if _at_work:
             raise ValueError(AT_WORK)
-        self._counter = _OnGpu() if _gpu_in_use() else _OnCpu()
+        self._counter: _OnGpu | _OnCpu = _OnGpu() if _gpu_in_use() else _OnCpu()
         _at_work = True
 
-    def stop(self):
+    def stop(self) -> int:
         global _at_work
         _at_work = False
         return self._counter.peak_bytes()
 
 
-def _gpu_in_use():
+def _gpu_in_use() -> bool:
     import torch
 
     return torch.cuda.is_available() and torch.cuda.is_initialized()
 
 
 class _OnGpu:
-    def __init__(self):
+    def __init__(self) -> None:
         import torch
 
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         self._before = torch.cuda.memory_allocated()
 
-    def peak_bytes(self):
+    def peak_bytes(self) -> int:
         import torch
 
         torch.cuda.synchronize()
@@ -70,7 +72,7 @@ class _OnGpu:
 
 
 class _OnCpu:
-    def __init__(self):
+    def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
             raise ValueError(NOT_HERE.format(why="it is not Linux"))
         gc.collect()
@@ -82,11 +84,11 @@ class _OnCpu:
             raise ValueError(NOT_HERE.format(why=error)) from None
         self._before = _of_the_process("VmRSS")
 
-    def peak_bytes(self):
+    def peak_bytes(self) -> int:
         return _of_the_process("VmHWM") - self._before
 
 
-def _malloc_gives_back():
+def _malloc_gives_back() -> None:
     """Large blocks are mapped one by one from now on, and go back when they are freed; what is free now goes back.
 
     Nothing where malloc is not glibc's.
@@ -98,7 +100,7 @@ def _malloc_gives_back():
         library.malloc_trim(0)
 
 
-def _of_the_process(name):
+def _of_the_process(name: str) -> int:
     """Bytes of the resident set now ("VmRSS") or at its peak ("VmHWM")."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(name + ":")) * 1024

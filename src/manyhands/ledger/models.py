@@ -25,25 +25,37 @@ Perform. Comput. Appl. 19(1). Hensgen, Finkel, Manber 1988: Two algorithms for b
 Program. 17(1).
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 
 # What a rank sends or receives in one step of a model: step from 0, kind "sent" or "received", peer's rank in the
 # group.
-Step = namedtuple("Step", "step kind peer bytes")
+class Step(NamedTuple):
+    step: int
+    kind: str
+    peer: int
+    bytes: int
 
 
-def steps(call, p, rank, given, taken, itemsize=1, root=0):
+Model = Callable[[int, int, Sequence[int], Sequence[int], int, int], list[Step]]
+
+
+def steps(call: str, p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int = 1,
+          root: int = 0) -> list[Step]:
     """`[Step, ...]` of one rank. `given` and `taken` are the sizes in bytes of the tensors that the call handed in and
     was to fill."""
     return _STEPS[call](p, rank, given, taken, itemsize, root) if p > 1 else []
 
 
-def name(call):
+def name(call: str) -> str:
     """What the model of a collective is called in tables."""
     return NAMES[call]
 
 
-def length(call, p):
+def length(call: str, p: int) -> int:
     """The number of steps that the model takes with p ranks."""
     if p == 1:
         return 0
@@ -51,18 +63,18 @@ def length(call, p):
             "direct, twice": 2}.get(NAMES[call], (p - 1).bit_length())
 
 
-def even(total, p, itemsize):
+def even(total: int, p: int, itemsize: int) -> list[int]:
     """The bytes of p parts as `torch.tensor_split` cuts them: whole elements, the first parts one element larger."""
     numel = total // itemsize
     return [itemsize * (numel // p + (i < numel % p)) for i in range(p)]
 
 
-def _parts(sizes, p, itemsize):
+def _parts(sizes: Sequence[int], p: int, itemsize: int) -> list[int]:
     """Sizes of p parts: as they are if there are p, else the sum, cut evenly."""
     return list(sizes) if len(sizes) == p else even(sum(sizes), p, itemsize)
 
 
-def _around(p, rank, parts, first, start=0):
+def _around(p: int, rank: int, parts: Sequence[int], first: int, start: int = 0) -> list[Step]:
     """p - 1 steps of a ring: in step s a rank sends part `rank + first - s` to the next rank."""
     found = []
     for s in range(p - 1):
@@ -71,29 +83,30 @@ def _around(p, rank, parts, first, start=0):
     return found
 
 
-def _all_reduce(p, rank, given, taken, itemsize, root):
+def _all_reduce(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     parts = even(sum(given), p, itemsize)
     return _around(p, rank, parts, 0) + _around(p, rank, parts, 1, start=p - 1)
 
 
-def _all_gather(p, rank, given, taken, itemsize, root):
+def _all_gather(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     return _around(p, rank, _parts(taken, p, itemsize), 0)
 
 
-def _reduce_scatter(p, rank, given, taken, itemsize, root):
+def _reduce_scatter(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int,
+                    root: int) -> list[Step]:
     return _around(p, rank, _parts(given, p, itemsize), -1)  # so that rank i ends with part i
 
 
-def _broadcast(p, rank, given, taken, itemsize, root):
+def _broadcast(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     return _tree(p, rank, sum(given), root)
 
 
-def _reduce(p, rank, given, taken, itemsize, root):
+def _reduce(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     last, other = (p - 1).bit_length() - 1, {"sent": "received", "received": "sent"}
     return [Step(last - s.step, other[s.kind], s.peer, s.bytes) for s in reversed(_tree(p, rank, sum(given), root))]
 
 
-def _tree(p, rank, size, root):
+def _tree(p: int, rank: int, size: int, root: int) -> list[Step]:
     """In step k the ranks below 2^k (counted from the root) send to the one 2^k further on."""
     mine, found = (rank - root) % p, []
     for k in range((p - 1).bit_length()):
@@ -104,21 +117,21 @@ def _tree(p, rank, size, root):
     return found
 
 
-def _gather(p, rank, given, taken, itemsize, root):
+def _gather(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     if rank != root:
         return [Step(0, "sent", root, sum(given))]
     parts = _parts(taken, p, itemsize)
     return [Step(0, "received", peer, parts[peer]) for peer in range(p) if peer != root]
 
 
-def _scatter(p, rank, given, taken, itemsize, root):
+def _scatter(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     if rank != root:
         return [Step(0, "received", root, sum(taken))]
     parts = _parts(given, p, itemsize)
     return [Step(0, "sent", peer, parts[peer]) for peer in range(p) if peer != root]
 
 
-def _all_to_all(p, rank, given, taken, itemsize, root):
+def _all_to_all(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     out, back = _parts(given, p, itemsize), _parts(taken, p, itemsize)
     others = [peer for peer in range(p) if peer != rank]
     return [Step(0, "sent", peer, out[peer]) for peer in others] + [
@@ -126,19 +139,20 @@ def _all_to_all(p, rank, given, taken, itemsize, root):
     ]
 
 
-def _barrier(p, rank, given, taken, itemsize, root):
+def _barrier(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int, root: int) -> list[Step]:
     hops = [(k, 2**k) for k in range((p - 1).bit_length())]
     return [Step(k, kind, (rank + hop * sign) % p, 0) for k, hop in hops
             for kind, sign in (("sent", 1), ("received", -1))]
 
 
-def _monitored_barrier(p, rank, given, taken, itemsize, root):
+def _monitored_barrier(p: int, rank: int, given: Sequence[int], taken: Sequence[int], itemsize: int,
+                       root: int) -> list[Step]:
     if rank:
         return [Step(0, "sent", 0, 0), Step(1, "received", 0, 0)]
     return [Step(s, kind, peer, 0) for s, kind in ((0, "received"), (1, "sent")) for peer in range(1, p)]
 
 
-_ALIKE = {
+_ALIKE: dict[tuple[str, Model], tuple[str, ...]] = {
     ("ring, twice", _all_reduce): ("allreduce", "allreduce_coalesced"),
     ("ring", _all_gather): ("allgather", "_allgather_base", "all_gather_single", "allgather_coalesced",
                             "all_gather_single_coalesced",

@@ -1,9 +1,17 @@
 """The clocks: which round each message belongs to. The definition stands in `manyhands.ledger.account`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.ledger import models
 
+if TYPE_CHECKING:
+    from manyhands.ledger.account import Account
 
-def replay(accounts):
+
+def replay(accounts: Sequence[Account]) -> Clocks:
     """Go through the events of all ranks, each rank's in its own order, none before what it had to wait for.
     Returns the `Clocks`."""
     clocks = Clocks(accounts)
@@ -16,29 +24,30 @@ def replay(accounts):
 class Clocks:
     """`start`: collective -> the clock at which it starts; `of_message`: the round of a message."""
 
-    def __init__(self, accounts):
+    def __init__(self, accounts: Sequence[Account]) -> None:
         self._accounts, n = accounts, len(accounts)
-        self.rounds, self.start = {}, {}  # messages that were sent, collectives
-        self._guessed = {}  # (rank, message) whose sending no account tells of
+        self.rounds: dict[str, int] = {}  # of messages that were sent
+        self.start: dict[str, int] = {}  # of collectives
+        self._guessed: dict[tuple[int, str], int] = {}  # (rank, message) whose sending no account tells of
         self._clock, self._last_sent, self._place = [0] * n, [0] * n, [0] * n
         told = [event[:2] for account in accounts for event in account["events"]]
         self._sent = {key for kind, key in told if kind == "sent"}
-        self._missing = {}  # collective -> how many of the accounts have yet to enter it
+        self._missing: dict[str, int] = {}  # collective -> how many of the accounts have yet to enter it
         for kind, key in told:
             if kind == "enter":
                 self._missing[key] = self._missing.get(key, 0) + 1
 
-    def of_message(self, account, kind, key):
+    def of_message(self, account: Account, kind: str, key: str) -> int:
         return self._guessed.get((account["rank"], key)) or self.rounds[key]
 
-    def go_on(self, rank):
+    def go_on(self, rank: int) -> bool:
         """Take this rank's events as far as possible; whether there was one."""
         events, begun = self._accounts[rank]["events"], self._place[rank]
         while self._place[rank] < len(events) and self._step(rank, *events[self._place[rank]][:2]):
             self._place[rank] += 1
         return self._place[rank] > begun
 
-    def break_free(self):
+    def break_free(self) -> bool:
         """No rank can go on: logs that do not belong together. Let the first one that stands still guess;
         whether there was one."""
         for rank, account in enumerate(self._accounts):
@@ -53,7 +62,7 @@ class Clocks:
                 return True
         return False
 
-    def _step(self, rank, kind, key):
+    def _step(self, rank: int, kind: str, key: str) -> bool:
         """Take one event, unless it has to wait for another rank."""
         if kind == "sent":
             self.rounds[key] = self._last_sent[rank] = self._clock[rank] + 1
@@ -77,10 +86,10 @@ class Clocks:
             self._last_sent[rank] = max(self._last_sent[rank], self._clock[rank])
         return True
 
-    def _guess(self, rank, key):
+    def _guess(self, rank: int, key: str) -> None:
         """The sender's account is not here: as late as what this rank sent last."""
         self._guessed[self._accounts[rank]["rank"], key] = guess = max(1, self._last_sent[rank])
         self._reach(rank, guess)
 
-    def _reach(self, rank, round_number):
+    def _reach(self, rank: int, round_number: int) -> None:
         self._clock[rank] = max(self._clock[rank], round_number)

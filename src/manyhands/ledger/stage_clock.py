@@ -3,7 +3,11 @@
 Sleeping ranks do not disturb each other: so a pipeline of many ranks shows its true time on a machine of few cores.
 """
 
+from __future__ import annotations
+
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,12 +18,12 @@ class _Nap(torch.autograd.Function):
     """x as it is; its backward takes `seconds`, and is noted in the clock's log under `kind`."""
 
     @staticmethod
-    def forward(ctx, x, clock, kind, seconds):
+    def forward(ctx: Any, x: torch.Tensor, clock: StageClock, kind: str, seconds: float) -> torch.Tensor:
         ctx.clock, ctx.kind, ctx.seconds = clock, kind, seconds
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         start_s = time.monotonic()
         time.sleep(ctx.seconds)
         ctx.clock.log.append((ctx.kind, start_s, time.monotonic()))
@@ -29,11 +33,11 @@ class _Nap(torch.autograd.Function):
 class _Kept:
     """A tensor that backward needs; the clock counts it for as long as autograd holds it."""
 
-    def __init__(self, tensor, clock):
+    def __init__(self, tensor: torch.Tensor, clock: StageClock) -> None:
         self.tensor, self._clock, self._key = tensor.detach(), clock, tensor.untyped_storage().data_ptr()
         clock.note(self._key, tensor.untyped_storage().nbytes(), 1)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._clock.note(self._key, self.tensor.untyped_storage().nbytes(), -1)
 
 
@@ -47,21 +51,22 @@ class StageClock(nn.Module):
     change of them, (seconds, bytes more or less). Seconds are those of one clock for all processes of a host.
     """
 
-    def __init__(self, module, forward_s=0.0, backward_s=0.0):
+    def __init__(self, module: nn.Module, forward_s: float = 0.0, backward_s: float = 0.0) -> None:
         super().__init__()
         self.module, self.forward_s, self.backward_s = module, forward_s, backward_s
         dtype = next((parameter.dtype for parameter in module.parameters()), torch.float32)
         # two leaves: backward passes their naps also where x needs no gradient, or no weight does
         self.x_end, self.weight_end = (nn.Parameter(torch.zeros(1, dtype=dtype)) for _ in range(2))
-        self._held = {}
+        self._held: dict[int, tuple[int, int]] = {}  # storage -> (references, its bytes)
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Forget what was noted. What is still kept is the first change of `memory`."""
-        self.log, self.peak_kept_bytes = [], self.kept_bytes
-        self.memory = [(time.monotonic(), self.kept_bytes)] if self._held else []
+        self.log: list[tuple[str, float, float]] = []
+        self.peak_kept_bytes = self.kept_bytes
+        self.memory: list[tuple[float, int]] = [(time.monotonic(), self.kept_bytes)] if self._held else []
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         start_s = time.monotonic()
         weights = {parameter.untyped_storage().data_ptr() for parameter in self.parameters()}
         with saved_tensors_hooks(lambda t: t if t.untyped_storage().data_ptr() in weights else _Kept(t, self),
@@ -71,16 +76,16 @@ class StageClock(nn.Module):
                 x = _Nap.apply(x, self, "I", half_s)
             else:  # the first stage: its backward takes as long as that of the others
                 x = x + _Nap.apply(self.x_end, self, "I", half_s)
-            y = self.module(x) + _Nap.apply(self.weight_end, self, "W", half_s)
+            y: torch.Tensor = self.module(x) + _Nap.apply(self.weight_end, self, "W", half_s)
         time.sleep(self.forward_s)
         self.log.append(("F", start_s, time.monotonic()))
         return y
 
     @property
-    def kept_bytes(self):
+    def kept_bytes(self) -> int:
         return sum(nbytes for _, nbytes in self._held.values())
 
-    def note(self, key, nbytes, change):
+    def note(self, key: int, nbytes: int, change: int) -> None:
         """One reference more, or less, to the storage at `key`."""
         count = self._held.pop(key, (0, 0))[0] + change
         if count:
@@ -89,7 +94,7 @@ class StageClock(nn.Module):
             self.memory.append((time.monotonic(), change * nbytes))
             self.peak_kept_bytes = max(self.peak_kept_bytes, self.kept_bytes)
 
-    def spans(self, order):
+    def spans(self, order: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int, float, float]]:
         """The log put together with the order in which this stage has worked, [(kind, micro-batch, stage), ...]: a list
         of (kind, micro-batch, stage, start_s, stop_s).
 

@@ -12,36 +12,65 @@
 When the last ledger is closed, all is as it was before the first.
 """
 
+from __future__ import annotations
+
 import _thread
 import functools
 import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from manyhands.ledger import functional_taps
 from manyhands.ledger.entry import CALLS, describe
 
-_open = []  # the ledgers that are open now, and who else listens: each has a `log` to append to, and `add`
-_undo = []  # how to take the taps away
-_works = WeakKeyDictionary()  # Work -> its entries
-_groups = WeakKeyDictionary()  # ProcessGroup -> (name, global ranks, own global rank)
-_flying = {}  # entry -> the future of its work, until a thread has noted its end
-_joining = {}  # name of a group -> its entries since _start_coalescing
+if TYPE_CHECKING:
+    import torch
+    from torch.distributed import ProcessGroup, Work
+
+    from manyhands.ledger.entry import Entry, Group
 
 
-def listen(ledger):
+class Appended(Protocol):
+    """A list, or what takes part of one."""
+
+    def append(self, item: tuple[Any, ...], /) -> object:
+        """Called with each item of a log; see `account.Log`."""
+
+
+class Listener(Protocol):
+    """A ledger, or who else listens."""
+
+    @property
+    def log(self) -> Appended: ...
+
+    def add(self, entry: Entry, given: Sequence[Any]) -> None:
+        """Called with each call of torch.distributed and its arguments."""
+
+
+_open: list[Listener] = []  # who listens now
+_undo: list[Callable[[], object]] = []  # how to take the taps away
+_works: WeakKeyDictionary[Work, list[Entry]] = WeakKeyDictionary()
+_groups: WeakKeyDictionary[ProcessGroup, Group] = WeakKeyDictionary()
+# entry -> the future of its work, until a thread has noted its end
+_flying: dict[Entry, torch.futures.Future[Any]] = {}
+_joining: dict[str, list[Entry]] = {}  # name of a group -> its entries since _start_coalescing
+
+
+def listen(ledger: Listener) -> None:
     if not _open:
         _install()
     _open.append(ledger)
 
 
-def leave(ledger):
+def leave(ledger: Listener) -> None:
     _land()
     _open.remove(ledger)
     if not _open:
         _remove()
 
 
-def _install():
+def _install() -> None:
     from manyhands.comm import observers
 
     observers.append(_message)
@@ -59,35 +88,35 @@ def _install():
     _undo.append(functional_taps.install(_note, _facts, _waited))
 
 
-def _remove():
+def _remove() -> None:
     while _undo:
         _undo.pop()()
     for kept in (_works, _groups, _joining):
         kept.clear()
 
 
-def _replace(owner, name, wrapped):
+def _replace(owner: Any, name: str, wrapped: Callable[[Any], Any]) -> None:
     original = vars(owner).get(name)  # not getattr: that unbinds the method, and it could not be put back
     if original is not None:
         setattr(owner, name, wrapped(getattr(owner, name)))
         _undo.append(lambda: setattr(owner, name, original))
 
 
-def _message(kind, peer, nbytes, call, seconds, identity):
+def _message(kind: str, peer: int, nbytes: int, call: str, seconds: float, identity: tuple[Any, ...]) -> None:
     """The observer of our own messages."""
     event = (kind, peer, nbytes, call, seconds, identity)
     for ledger in _open:
         ledger.log.append(event)
 
 
-def _note(entry, given):
+def _note(entry: Entry, given: Sequence[Any]) -> None:
     """Tell all of a call; `given` are its arguments, the group left out."""
     for ledger in _open:
         ledger.log.append(("start", entry))
         ledger.add(entry, given)
 
 
-def _facts(group):
+def _facts(group: ProcessGroup) -> Group:
     """The group's name, its global ranks, this rank's global number."""
     facts = _groups.get(group)
     if facts is None:
@@ -104,13 +133,13 @@ def _facts(group):
 # --- calls from Python ------------------------------------------------------------------------------------------------
 
 
-def _noting(call, original):
+def _noting(call: str, original: Callable[..., Any]) -> Callable[..., Any]:
     import torch
 
     below, task = torch._C._AutoDispatchBelowAutograd, torch._C._current_graph_task_id
 
     @functools.wraps(original)
-    def noted(group, *args, **kwargs):
+    def noted(group: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values()) if kwargs else args
         entry = describe(call, group, given, _facts(group), task())
         _note(entry, given)
@@ -123,7 +152,7 @@ def _noting(call, original):
     return noted
 
 
-def _follow(work, entry, waits):
+def _follow(work: Work | None, entry: Entry, waits: bool) -> None:
     """Remember whose work this is, and have the end of it noted, unless the caller waits at once."""
     if work is None:  # it has ended (monitored_barrier), or is joined with others until _end_coalescing
         if entry.group not in _joining:
@@ -137,7 +166,7 @@ def _follow(work, entry, waits):
         _joining[entry.group].append(entry)
 
 
-def _note_end(work, entry):
+def _note_end(work: Work, entry: Entry) -> None:
     """Have a thread of ours wait for the end of a work.
 
     No callback of its future: that one runs on gloo's thread and needs the GIL. Who lets go of a group's last reference
@@ -154,7 +183,7 @@ def _note_end(work, entry):
     _thread.start_new_thread(_wait_for_end, (future, entry))
 
 
-def _wait_for_end(future, entry):
+def _wait_for_end(future: torch.futures.Future[Any], entry: Entry) -> None:
     try:
         future.wait()
     except Exception:  # who waits for the work is told of its error
@@ -163,20 +192,20 @@ def _wait_for_end(future, entry):
     _flying.pop(entry, None)
 
 
-def _land():
+def _land() -> None:
     """Wait for the threads whose work has ended: they have a line or two to go."""
     while any(future.done() for future in list(_flying.values())):
         time.sleep(0.0002)
 
 
-def followed(work):
+def followed(work: Work) -> None:
     """Somebody waits for this work by another way than its `wait`."""
     _waited(_works.pop(work, []))
 
 
-def _waiting(original):
+def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def wait(work, *args, **kwargs):
+    def wait(work: Work, *args: Any, **kwargs: Any) -> Any:
         result = original(work, *args, **kwargs)
         entries = _works.pop(work, None)
         if entries is not None:
@@ -188,7 +217,7 @@ def _waiting(original):
     return wait
 
 
-def _waited(entries):
+def _waited(entries: Sequence[Entry]) -> None:
     now = time.perf_counter()
     for entry in entries:
         if entry.stop_s is None:
@@ -197,18 +226,18 @@ def _waited(entries):
             ledger.log.append(("wait", entry))
 
 
-def _starting(original):
+def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def start(group, *args, **kwargs):
+    def start(group: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         _joining[_facts(group)[0]] = []
         return original(group, *args, **kwargs)
 
     return start
 
 
-def _ending(original):
+def _ending(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def end(group, *args, **kwargs):
+    def end(group: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         work, entries = original(group, *args, **kwargs), _joining.pop(_facts(group)[0], [])
         if work is not None and entries:
             _works[work] = entries
@@ -220,7 +249,7 @@ def _ending(original):
 # --- calls from C++ ---------------------------------------------------------------------------------------------------
 
 
-def _native_taps():
+def _native_taps() -> Callable[[], None]:
     """Kernels in front of the c10d operators. Returns what takes them away."""
     import torch
 
@@ -231,7 +260,7 @@ def _native_taps():
 
 
 @functools.cache
-def _kernels():
+def _kernels() -> dict[str, Callable[..., Any]]:
     """{operator: kernel} for those calls that there are operators of."""
     import torch
 
@@ -243,14 +272,14 @@ def _kernels():
     return kernels
 
 
-def _native(operator, call):
+def _native(operator: Any, call: str) -> Callable[..., Any]:
     import torch
     from torch.distributed import ProcessGroup
 
     below, task = torch._C._after_autograd_keyset, torch._C._current_graph_task_id
     place = [argument.name for argument in operator._schema.arguments].index("process_group")
 
-    def seen(keyset, *args):
+    def seen(keyset: torch._C.DispatchKeySet, *args: Any) -> Any:
         group = ProcessGroup.unbox(args[place])
         given = [one for one in args[:place] + args[place + 1:] if not isinstance(one, torch.ScriptObject)]
         entry = describe(call, group, given, _facts(group), task(), native=True)
@@ -263,7 +292,7 @@ def _native(operator, call):
     return seen
 
 
-def _native_end(result, entry):
+def _native_end(result: Any, entry: Entry) -> None:
     from torch.distributed import Work
 
     last = result[-1] if isinstance(result, (tuple, list)) else result

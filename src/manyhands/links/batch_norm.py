@@ -1,10 +1,18 @@
 """Batch normalisation over the batches of all ranks."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from manyhands import functions
 from manyhands.links.places import KeepsCommunicator
+
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
 
 class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
@@ -25,15 +33,17 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
     loses no digits where mean and deviation are far apart.
     """
 
-    def __init__(self, num_features, c, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None):
+    def __init__(self, num_features: int, c: Communicator, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True, device: torch.device | str | None = None,
+                 dtype: torch.dtype | None = None) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         self.c = c
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(x)
         if not self.training and self.running_mean is not None:
-            return super().forward(x)
+            normal: torch.Tensor = super().forward(x)
+            return normal
         dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
         parameters = [p.to(dtype) for p in (self.weight, self.bias) if p is not None]
         rows = functions.allgather(self.c, torch.cat([_Statistics.apply(x, dtype), *parameters]))
@@ -41,14 +51,15 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         weight, bias = self._with_mean_gradient(rows, parameters, mean)
         if self.training and self.track_running_stats:
             self._remember(count, mean.detach(), var.detach())
-        return _Normalise.apply(x, mean, torch.rsqrt(var + self.eps), weight, bias)
+        y: torch.Tensor = _Normalise.apply(x, mean, torch.rsqrt(var + self.eps), weight, bias)
+        return y
 
-    def _check_input_dim(self, x):
+    def _check_input_dim(self, x: torch.Tensor) -> None:
         if not 2 <= x.dim() <= 5 or x.shape[1] != self.num_features:
             raise ValueError(f"MultiNodeBatchNorm({self.num_features}) takes x of shape (batch, "
                              f"{self.num_features}) with up to three more dimensions, and got {tuple(x.shape)}.")
 
-    def _combine(self, rows):
+    def _combine(self, rows: torch.Tensor) -> tuple[float, torch.Tensor, torch.Tensor]:
         """Number of values, mean and variance for each feature over all ranks;
         `rows` has one row of `_Statistics` for each rank."""
         n = self.num_features
@@ -60,7 +71,8 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         mean = (counts * means).sum(0) / count
         return count, mean, (squares.sum(0) + (counts * (means - mean) ** 2).sum(0)) / count
 
-    def _with_mean_gradient(self, rows, parameters, like):
+    def _with_mean_gradient(self, rows: Sequence[torch.Tensor], parameters: list[torch.Tensor],
+                            like: torch.Tensor) -> Sequence[torch.Tensor]:
         """This rank's weight and bias; in backward, each rank's own receive the mean of all ranks' gradients."""
         n, found = self.num_features, []
         for i, own in enumerate(parameters):
@@ -69,21 +81,24 @@ class MultiNodeBatchNorm(KeepsCommunicator, _BatchNorm):
         return found if found else (torch.ones_like(like), torch.zeros_like(like))
 
     @torch.no_grad()
-    def _remember(self, count, mean, var):
+    def _remember(self, count: float, mean: torch.Tensor, var: torch.Tensor) -> None:
         """As nn.BatchNorm: the variance without bias; with momentum=None the plain mean of all batches so far."""
         if self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-        share = 1 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
-        self.running_var.lerp_((var * (count / (count - 1))).to(self.running_var.dtype), share)
+        # with track_running_stats, without which nobody calls this, none of the three is None
+        batches = cast("torch.Tensor", self.num_batches_tracked)
+        running_mean, running_var = cast("torch.Tensor", self.running_mean), cast("torch.Tensor", self.running_var)
+        share = 1 / batches.item() if self.momentum is None else self.momentum
+        running_mean.lerp_(mean.to(running_mean.dtype), share)
+        running_var.lerp_((var * (count / (count - 1))).to(running_var.dtype), share)
 
 
-def _over(x):
+def _over(x: torch.Tensor) -> list[int]:
     """All dimensions but the features."""
     return [d for d in range(x.dim()) if d != 1]
 
 
-def _wide(numbers, x):
+def _wide(numbers: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """One number for each feature, in a shape that fits x."""
     return numbers.view(1, -1, *[1] * (x.dim() - 2))
 
@@ -93,7 +108,7 @@ class _Statistics(torch.autograd.Function):
     in one vector."""
 
     @staticmethod
-    def forward(ctx, x, dtype):
+    def forward(ctx: Any, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         wide = x.to(dtype)
         count = x.numel() // x.shape[1]
         mean = wide.sum(_over(x)) / max(count, 1)
@@ -103,7 +118,7 @@ class _Statistics(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
         x, mean = ctx.saved_tensors
         of_mean, of_squares = grad[1:].view(2, -1)
         return (_wide(of_mean / max(ctx.count, 1), x) + _wide(2 * of_squares, x) * (x - _wide(mean, x))).to(
@@ -115,13 +130,14 @@ class _Normalise(torch.autograd.Function):
     """(x - mean) * scale * weight + bias, and the gradients of all five."""
 
     @staticmethod
-    def forward(ctx, x, mean, scale, weight, bias):
+    def forward(ctx: Any, x: torch.Tensor, mean: torch.Tensor, scale: torch.Tensor, weight: torch.Tensor,
+                bias: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x, mean, scale, weight)
         return ((x - _wide(mean, x)) * _wide(scale * weight, x) + _wide(bias, x)).to(x.dtype)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x, mean, scale, weight = ctx.saved_tensors
         of_bias = grad.to(mean.dtype).sum(_over(x))
         along = (grad * (x - _wide(mean, x))).sum(_over(x))

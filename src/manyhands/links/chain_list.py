@@ -1,12 +1,26 @@
 """A model whose parts lie on several ranks, told as a list of parts with the ranks that each one hears and tells."""
 
+from __future__ import annotations
+
 from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from manyhands import functions
 from manyhands.links.places import KeepsCommunicator, check_rank
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from manyhands.comm.communicator import Communicator
+
+# a rank, several, or none
+Ranks = int | list[int] | tuple[int, ...] | None
+# of a part: the ranks that it hears, and those that it tells
+Ends = tuple[Sequence[int] | None, Sequence[int] | None]
 
 
 class MultiNodeChainList(KeepsCommunicator, nn.Module):
@@ -29,13 +43,14 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
     communicator's time-out. Source: ChainerMN 7.8.1, `MultiNodeChainList`.
     """
 
-    def __init__(self, c):
+    def __init__(self, c: Communicator) -> None:
         super().__init__()
         self.c = c
         self.parts = nn.ModuleList()
-        self._rank_inouts = []
+        self._rank_inouts: list[Ends] = []
 
-    def add_link(self, module, rank_in=None, rank_out=None):
+    def add_link(self, module: nn.Module, rank_in: Ranks = None,
+                 rank_out: Ranks = None) -> Self:
         """Add a part. Returns the list itself, so that calls can be chained.
 
         module: a `torch.nn.Module`. rank_in, rank_out: a rank, a list of ranks, or None.
@@ -50,7 +65,7 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
         if rank_out is None and any(out is None for _, out in self._rank_inouts):
             raise ValueError("There is already a part with rank_out=None, and a rank has one output at most. "
                              "Give this part a rank_out.")
-        inouts = [*self._rank_inouts, (rank_in, rank_out)]
+        inouts: list[Ends] = [*self._rank_inouts, (rank_in, rank_out)]
         if self._left_over([*self._rank_inouts, (rank_in, ())]) < 0:
             raise ValueError(f"rank_in={self.c.rank} is this rank itself, and no earlier part leaves a value for it. "
                              f"Add the part with rank_out={self.c.rank} first.")
@@ -58,7 +73,7 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
         self._rank_inouts = inouts
         return self
 
-    def _ranks(self, ranks, name):
+    def _ranks(self, ranks: Ranks, name: str) -> list[int] | None:
         if ranks is None:
             return None
         ranks = list(ranks) if isinstance(ranks, list | tuple) else [ranks]
@@ -69,11 +84,11 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
             check_rank(rank, self.c, name)
         return ranks
 
-    def _left_over(self, inouts):
+    def _left_over(self, inouts: Sequence[Ends]) -> int:
         """How many values of this rank for itself are left when these parts have run."""
         return sum((out or []).count(self.c.rank) - (come or []).count(self.c.rank) for come, out in inouts)
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Any) -> Any:
         """The output of the part with `rank_out=None`, connected to everything that this rank has sent;
         on a rank without such a part, the delegate.
 
@@ -89,7 +104,7 @@ class MultiNodeChainList(KeepsCommunicator, nn.Module):
             run.part(module, inputs, rank_in, rank_out)
         return run.result()
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"({i}): rank_in={come}, rank_out={out}" for i, (come, out) in enumerate(self._rank_inouts))
 
 
@@ -97,10 +112,13 @@ class _Run:
     """One forward pass. `delegate` stands for all communication so far:
     what comes next is connected to it, so that backward visits it later."""
 
-    def __init__(self, c):
-        self.c, self.delegate, self.own, self.output, self.has_output = c, None, deque(), None, False
+    def __init__(self, c: Communicator) -> None:
+        self.c, self.output, self.has_output = c, None, False
+        self.delegate: torch.Tensor | None = None
+        self.own: deque[Any] = deque()
 
-    def part(self, module, inputs, rank_in, rank_out):
+    def part(self, module: nn.Module, inputs: tuple[Any, ...], rank_in: Sequence[int] | None,
+             rank_out: Sequence[int] | None) -> None:
         arguments = self.connect(inputs)[0] if rank_in is None else [self.take(rank) for rank in rank_in]
         value = module(*arguments)
         if rank_out is None:
@@ -108,7 +126,7 @@ class _Run:
         for rank in rank_out or ():
             self.leave(value, rank)
 
-    def take(self, rank):
+    def take(self, rank: int) -> Any:
         if rank == self.c.rank:
             return self.own.popleft()
         value = functions.recv(self.c, rank, delegate_variable=self.delegate)
@@ -117,7 +135,7 @@ class _Run:
             self.delegate = handle
         return value
 
-    def leave(self, value, rank):
+    def leave(self, value: Any, rank: int) -> None:
         if rank == self.c.rank:
             self.own.append(value)
             return
@@ -127,7 +145,7 @@ class _Run:
             (sent,) = functions.pseudo_connect(self.delegate, sent)
         self.delegate = sent
 
-    def connect(self, value):
+    def connect(self, value: Any) -> tuple[Any, bool]:
         """(value, True): its backward goes on to the delegate; (value, False) where that cannot be:
         no tensor in it has a gradient."""
         values = [value] if isinstance(value, torch.Tensor) else list(value) if isinstance(value, list | tuple) else []
@@ -139,7 +157,7 @@ class _Run:
             values[i] = tensor
         return (values[0] if isinstance(value, torch.Tensor) else tuple(values)), True
 
-    def result(self):
+    def result(self) -> Any:
         return self.connect(self.output)[0] if self.has_output else self.delegate
 
 
@@ -148,9 +166,9 @@ class _Handle(torch.autograd.Function):
     its backward visits the tensor's node and brings no gradient."""
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         return x.new_zeros(())
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> None:
         return None

@@ -1,30 +1,39 @@
 """Give each rank its share of a data set that one rank has."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import torch
 from torch.utils.data import Subset, TensorDataset
 
 from manyhands.comm import CommunicationError
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
-class ScatteredDataset(Subset):
+
+class ScatteredDataset(Subset[Any]):
     """A rank's share: a `torch.utils.data.Subset`, which also takes slices.
     `order[i]` is the index that example i had in the whole data set."""
 
-    def __init__(self, dataset, indices, order):
+    def __init__(self, dataset: Any, indices: Sequence[int], order: Sequence[int]) -> None:
         super().__init__(dataset, indices)
         self.order = order
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        return super().__getitem__(index)
+        return super().__getitem__(index)  # type: ignore[no-untyped-call]  # torch's own
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices: list[int]) -> list[Any]:
         return super().__getitems__(indices)
 
 
-def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_length=True):
+def scatter_dataset(dataset: Any, c: Communicator, root: int = 0, shuffle: bool = False, seed: int | None = None,
+                    force_equal_length: bool = True) -> ScatteredDataset:
     """Share out the data set of rank `root`: each rank returns its share, a `ScatteredDataset`.
 
         train = links.scatter_dataset(train if c.rank == 0 else None, c, shuffle=True, seed=0)
@@ -42,6 +51,7 @@ def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_le
         raise ValueError(f"root={root!r}: this communicator has the ranks 0 to {c.size - 1}. "
                          "Give the rank that has the data set.")
     problem = _problem(dataset) if c.rank == root else None
+    shares: list[Any] | None
     if c.rank != root:
         shares = None
     elif problem:
@@ -60,7 +70,7 @@ def scatter_dataset(dataset, c, root=0, shuffle=False, seed=None, force_equal_le
     return ScatteredDataset(part, list(order) if is_whole else range(len(order)), order)
 
 
-def _problem(dataset):
+def _problem(dataset: Any) -> str | None:
     """Why this data set cannot be shared out, or None."""
     if dataset is None:
         return "The data set is None."
@@ -71,7 +81,8 @@ def _problem(dataset):
     return None
 
 
-def _shares(dataset, size, root, shuffle, seed, force_equal_length):
+def _shares(dataset: Any, size: int, root: int, shuffle: bool, seed: int | None,
+            force_equal_length: bool) -> list[tuple[Any, list[int], bool]]:
     """For each rank: (its examples or the whole, the indices of its examples, whether it is the whole)."""
     n = len(dataset)
     order = np.random.RandomState(seed).permutation(n).tolist() if shuffle else range(n)
@@ -83,7 +94,7 @@ def _shares(dataset, size, root, shuffle, seed, force_equal_length):
     return shares
 
 
-def bounds(n, size, force_equal_length):
+def bounds(n: int, size: int, force_equal_length: bool) -> list[tuple[int, int]]:
     """(begin, end) of each rank's share of n examples."""
     if force_equal_length:
         length = -(-n // size)
@@ -92,7 +103,7 @@ def bounds(n, size, force_equal_length):
     return [(rank * short + min(rank, longer), (rank + 1) * short + min(rank + 1, longer)) for rank in range(size)]
 
 
-def cut(dataset, indices):
+def cut(dataset: Any, indices: Sequence[int]) -> Any:
     """The examples with these indices as a data set of their own;
     None for a kind of data set that cannot be cut without reading its examples."""
     if isinstance(dataset, torch.Tensor):

@@ -1,9 +1,17 @@
 """Averages over ranks of what each rank has measured."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
 from manyhands.comm import CommunicationError
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
-def create_multi_node_evaluator(evaluate, c):
+
+def create_multi_node_evaluator(evaluate: Any, c: Communicator) -> Any:
     """Make an evaluation return, on every rank, the mean over all ranks of each figure.
 
         evaluate = links.create_multi_node_evaluator(evaluate, c)       # a function that returns {"accuracy": 0.9, ...}
@@ -26,8 +34,8 @@ def create_multi_node_evaluator(evaluate, c):
     return _averaged(evaluate, c)
 
 
-def _averaged(evaluate, c):
-    def evaluate_on_all(*args, **kwargs):
+def _averaged(evaluate: Callable[..., Any], c: Communicator) -> Callable[..., dict[str, Any]]:
+    def evaluate_on_all(*args: Any, **kwargs: Any) -> dict[str, Any]:
         own = evaluate(*args, **kwargs)
         everyones = c.allgather_obj(dict(own) if isinstance(own, dict) else None)
         if not isinstance(own, dict):
@@ -39,6 +47,6 @@ def _averaged(evaluate, c):
                 what = "no dictionary" if theirs is None else f"the names {theirs}"
                 raise CommunicationError(f"Rank {c.rank} has measured {names[c.rank]}, and rank {rank} returned "
                                          f"{what}. Let all ranks return the same names.")
-        return {name: sum(figures[name] for figures in everyones) / c.size for name in names[c.rank]}
+        return {name: sum(figures[name] for figures in everyones) / c.size for name in cast("list[str]", names[c.rank])}
 
     return evaluate_on_all

@@ -1,5 +1,10 @@
 """A recurrent network for ragged sequences whose states come from one rank and go to another."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
@@ -8,8 +13,12 @@ from manyhands import functions
 from manyhands.comm import CommunicationError
 from manyhands.links.places import KeepsCommunicator, check_rank
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
-def create_multi_node_n_step_rnn(rnn, c, rank_in=None, rank_out=None):
+
+def create_multi_node_n_step_rnn(rnn: nn.RNNBase, c: Communicator, rank_in: int | None = None,
+                                 rank_out: int | None = None) -> MultiNodeNStepRNN:
     """Wrap an RNN so that its initial states come from rank `rank_in` and its last states go to rank `rank_out`.
 
         rnn = links.create_multi_node_n_step_rnn(nn.LSTM(n_in, n_units, n_layers), c, rank_out=1)      # rank 0
@@ -39,7 +48,8 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
     for sequences that are not such; CommunicationError if states that come do not fit this RNN, or do not come in time.
     """
 
-    def __init__(self, rnn, c, rank_in=None, rank_out=None):
+    def __init__(self, rnn: nn.RNNBase, c: Communicator, rank_in: int | None = None,
+                 rank_out: int | None = None) -> None:
         super().__init__()
         self.c = c
         if not isinstance(rnn, nn.LSTM | nn.GRU | nn.RNN):
@@ -54,19 +64,19 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
         self.actual_rnn, self.rank_in, self.rank_out = rnn, rank_in, rank_out
         self.n_cells = 2 if isinstance(rnn, nn.LSTM) else 1
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
         states, xs = self._arguments(inputs)
         self._check(xs)
         expected = self._expected(xs)
         if self.rank_in is not None:
             states = [functions.recv(self.c, self.rank_in) for _ in range(self.n_cells)]
             self._check_received(states, expected)
-        states = [xs[0].new_zeros(shape) if state is None else state
-                  for state, shape in zip(states, expected, strict=True)]
-        cells, ys = self._run(states, xs)
+        begun = [xs[0].new_zeros(shape) if state is None else state
+                 for state, shape in zip(states, expected, strict=True)]
+        cells, ys = self._run(begun, xs)
         return (*cells, ys, self._send(cells))
 
-    def _arguments(self, inputs):
+    def _arguments(self, inputs: tuple[Any, ...]) -> tuple[list[torch.Tensor | None], Sequence[torch.Tensor]]:
         names = ("hx", "cx", "xs") if self.n_cells == 2 else ("hx", "xs")
         if len(inputs) not in (1, len(names)):
             raise ValueError(f"Call this RNN as rnn(xs) or rnn({', '.join(names)}): it got {len(inputs)} arguments.")
@@ -76,7 +86,7 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
                              "or make this RNN with rank_in=None.")
         return states, xs
 
-    def _check(self, xs):
+    def _check(self, xs: object) -> None:
         features = self.actual_rnn.input_size
         if not isinstance(xs, list | tuple) or not xs:
             raise ValueError("xs is a list with at least one sequence, a tensor of shape (length, features). A rank "
@@ -88,13 +98,13 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
                 raise ValueError(f"xs[{i}] is {what}. Each sequence is a tensor of shape (length, {features}); "
                                  "a batch x of shape (sequences, length, features) is given as list(x).")
 
-    def _expected(self, xs):
+    def _expected(self, xs: Sequence[torch.Tensor]) -> list[tuple[int, int, int]]:
         """The shapes of the states."""
         rnn = self.actual_rnn
         rows = rnn.num_layers * (2 if rnn.bidirectional else 1)
         return [(rows, len(xs), units) for units in (rnn.proj_size or rnn.hidden_size, rnn.hidden_size)[: self.n_cells]]
 
-    def _check_received(self, states, expected):
+    def _check_received(self, states: Sequence[Any], expected: list[tuple[int, int, int]]) -> None:
         dtype = self.actual_rnn.weight_ih_l0.dtype
         for name, state, shape in zip(("hx", "cx"), states, expected, strict=False):
             alone = isinstance(state, torch.Tensor)
@@ -109,7 +119,8 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
                                          f"directions, sequences, units) from rank {self.rank_in}, which sent {what}. "
                                          "Make the RNNs of both ranks alike, and give both equally many sequences.")
 
-    def _run(self, states, xs):
+    def _run(self, states: list[torch.Tensor],
+             xs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], list[torch.Tensor]]:
         """(cells, ys). Packing takes no sequence of length 0: such ones are left out, and keep their states."""
         filled = [i for i, x in enumerate(xs) if len(x)]
         if len(filled) == len(xs):
@@ -125,13 +136,14 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
             ys[i] = y
         return tuple(state.index_copy(1, index, cell) for state, cell in zip(states, cells, strict=True)), ys
 
-    def _pack_and_run(self, states, xs):
+    def _pack_and_run(self, states: list[torch.Tensor],
+                      xs: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], list[torch.Tensor]]:
         out, last = self.actual_rnn(
-            pack_sequence(xs, enforce_sorted=False), tuple(states) if self.n_cells == 2 else states[0]
+            pack_sequence(list(xs), enforce_sorted=False), tuple(states) if self.n_cells == 2 else states[0]
         )
         return (last if self.n_cells == 2 else (last,)), list(unpack_sequence(out))
 
-    def _send(self, cells):
+    def _send(self, cells: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
         """Send each state; the delegate of the last one stands for all."""
         if self.rank_out is None:
             return None
@@ -142,5 +154,5 @@ class MultiNodeNStepRNN(KeepsCommunicator, nn.Module):
             delegate = functions.send(cell, self.c, self.rank_out)
         return delegate
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"rank_in={self.rank_in}, rank_out={self.rank_out}"

@@ -1,6 +1,10 @@
 """An optimizer that averages the gradients of all ranks before each step."""
 
+from __future__ import annotations
+
 import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -8,8 +12,12 @@ from manyhands import functions
 from manyhands.comm import CommunicationError
 from manyhands.comm.communicator import gradient_of
 
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
 
-def create_multi_node_optimizer(optimizer, c, double_buffering=False):
+
+def create_multi_node_optimizer(optimizer: torch.optim.Optimizer, c: Communicator,
+                                double_buffering: bool = False) -> MultiNodeOptimizer:
     """Wrap a `torch.optim` optimizer so that all ranks take the same steps: data parallelism.
 
         optimizer = links.create_multi_node_optimizer(torch.optim.Adam(model.parameters()), c)
@@ -49,11 +57,12 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
     averaging in place of a server: Goyal et al. 2017, https://arxiv.org/abs/1706.02677, section 3.
     """
 
-    def __init__(self, optimizer, c):
+    def __init__(self, optimizer: torch.optim.Optimizer, c: Communicator) -> None:
         # not super().__init__: parameters, state and hooks stay where they are, in the wrapped optimizer
-        self.actual_optimizer, self.c, self._known = optimizer, c, None
+        self.actual_optimizer, self.c = optimizer, c
+        self._known: list[int] | None = None
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name == "actual_optimizer":  # not yet there: while it is copied or unpickled
             raise AttributeError(name)
         return getattr(self.actual_optimizer, name)
@@ -62,7 +71,7 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
     state = property(lambda self: self.actual_optimizer.state)
     defaults = property(lambda self: self.actual_optimizer.defaults)
 
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Average the gradients and step; the first time, copy the parameters of rank 0.
         Returns what `closure` returns: it computes loss and gradients."""
         loss = None
@@ -75,7 +84,7 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
             self._exchange_and_step()
         return loss
 
-    def update(self, lossfun=None, *args, **kwargs):
+    def update(self, lossfun: Callable[..., torch.Tensor] | None = None, *args: Any, **kwargs: Any) -> None:
         """As ChainerMN calls it: with a function, compute `lossfun(*args, **kwargs)`, clear the gradients,
         go backward and step; without, only step."""
         if lossfun is not None:
@@ -85,30 +94,30 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
             del loss
         self.step()
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         self.actual_optimizer.zero_grad(set_to_none)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return self.actual_optimizer.state_dict()
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.actual_optimizer.load_state_dict(state_dict)
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         self.actual_optimizer.add_param_group(param_group)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MultiNodeOptimizer over {self.c.size} ranks of {self.actual_optimizer!r}"
 
-    def _parameters(self):
+    def _parameters(self) -> list[torch.Tensor]:
         return [p for group in self.param_groups for p in group["params"]]
 
-    def _has_changed(self):
+    def _has_changed(self) -> bool:
         known, self._known = self._known, [id(p) for p in self._parameters()]
         return known != self._known
 
     @torch.no_grad()
-    def _copy_parameters(self):
+    def _copy_parameters(self) -> None:
         parameters = self._parameters()
         flats = []
         for own in flatten(parameters):
@@ -120,19 +129,19 @@ class MultiNodeOptimizer(torch.optim.Optimizer):
         for p, new in zip(parameters, unflatten(flats, parameters), strict=True):
             p.copy_(new)
 
-    def _exchange_and_step(self):
+    def _exchange_and_step(self) -> None:
         trained = self._trained()
         flats = [self._mean(flat, self.c) for flat in flatten([gradient_of(p) for p in trained])]
         self._step_with(unflatten(flats, trained))
 
-    def _trained(self):
+    def _trained(self) -> list[torch.Tensor]:
         return [p for p in self._parameters() if p.requires_grad]
 
     @staticmethod
-    def _mean(flat, c):
+    def _mean(flat: torch.Tensor, c: Communicator) -> torch.Tensor:
         return c.allreduce(flat).div_(c.size)
 
-    def _step_with(self, gradients):
+    def _step_with(self, gradients: Sequence[torch.Tensor]) -> None:
         for p, grad in zip(self._trained(), gradients, strict=True):
             p.grad = grad
         self.actual_optimizer.step()
@@ -146,18 +155,21 @@ class _DoubleBuffered(MultiNodeOptimizer):
     applies the mean of step k - 1's.
     """
 
-    def __init__(self, optimizer, c):
+    def __init__(self, optimizer: torch.optim.Optimizer, c: Communicator) -> None:
         super().__init__(optimizer, c)
-        self._own, self._thread, self._means, self._error = c.split(0, c.rank), None, None, None
+        self._own = c.split(0, c.rank)
+        self._thread: threading.Thread | None = None
+        self._means: list[torch.Tensor] | None = None
+        self._error: Exception | None = None
 
-    def _has_changed(self):
+    def _has_changed(self) -> bool:
         changed = super()._has_changed()
         if changed:
             self.wait()
             self._means = None
         return changed
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait until no exchange is under way; call it before the communicator is closed.
         Raises what the exchange has raised."""
         thread, self._thread = self._thread, None
@@ -167,7 +179,7 @@ class _DoubleBuffered(MultiNodeOptimizer):
         if error is not None:
             raise error
 
-    def _exchange_and_step(self):
+    def _exchange_and_step(self) -> None:
         self.wait()
         trained = self._trained()
         means, self._means = self._means, None
@@ -177,28 +189,28 @@ class _DoubleBuffered(MultiNodeOptimizer):
         if means is not None:
             self._step_with(unflatten(means, trained))
 
-    def _exchange(self, flats):
+    def _exchange(self, flats: list[torch.Tensor]) -> None:
         try:
             self._means = [self._mean(flat, self._own) for flat in flats]
         except Exception as error:  # for the next step to raise, in the user's thread
             self._error = error
 
 
-def _alike(tensors):
+def _alike(tensors: Sequence[torch.Tensor]) -> Collection[list[int]]:
     """The places of the tensors of each dtype and device."""
-    places = {}
+    places: dict[tuple[torch.dtype, torch.device], list[int]] = {}
     for i, tensor in enumerate(tensors):
         places.setdefault((tensor.dtype, tensor.device), []).append(i)
     return places.values()
 
 
 @torch.no_grad()
-def flatten(tensors):
+def flatten(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """One new flat tensor for each dtype and device."""
     return [torch.cat([tensors[i].reshape(-1) for i in places]) for places in _alike(tensors)]
 
 
-def unflatten(flats, like):
+def unflatten(flats: Sequence[torch.Tensor], like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The tensors again, in the shapes of `like`, as views of the flat ones."""
     found = list(like)
     for flat, places in zip(flats, _alike(like), strict=True):

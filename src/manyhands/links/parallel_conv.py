@@ -1,11 +1,24 @@
 """A dense convolution whose channels are shared out over ranks."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
 import torch
 from torch import nn
 
 from manyhands import functions
 from manyhands.links import conjugate
 from manyhands.links.places import KeepsCommunicator
+
+if TYPE_CHECKING:
+    from manyhands.comm.communicator import Communicator
+
+Size = int | tuple[int, int]
+PaddingMode = Literal["zeros", "reflect", "replicate", "circular"]
+Split = Literal["out", "in"]
+Loss = Literal["replicated", "summed"]
 
 
 class ParallelConv2d(KeepsCommunicator, nn.Module):
@@ -33,9 +46,10 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
     of `split` and `loss`, and for an x of another number of channels; CommunicationError if a rank does not take part.
     """
 
-    def __init__(self, c, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, bias=True,
-                 padding_mode="zeros", split="out",
-                 loss="replicated", device=None, dtype=None):  # fmt: skip
+    def __init__(self, c: Communicator, in_channels: int, out_channels: int, kernel_size: Size, stride: Size = 1,
+                 padding: Size | str = 0, dilation: Size = 1, bias: bool = True, padding_mode: PaddingMode = "zeros",
+                 split: Split = "out", loss: Loss = "replicated", device: torch.device | str | None = None,
+                 dtype: torch.dtype | None = None) -> None:  # fmt: skip
         super().__init__()
         _check(c, in_channels, out_channels, split, loss)
         self.c, self.in_channels, self.out_channels, self.split, self.loss = c, in_channels, out_channels, split, loss
@@ -45,13 +59,14 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
         self.shard = _shard(whole, self.sizes, c.rank, split)  # what is not this rank's is drawn and dropped
 
     @classmethod
-    def from_conv2d(cls, conv, c, split="out", loss="replicated"):
+    def from_conv2d(cls, conv: nn.Conv2d | None, c: Communicator, split: Split = "out",
+                    loss: Loss = "replicated") -> ParallelConv2d:
         """Share out rank 0's `conv`, a dense nn.Conv2d; on the other ranks `conv` does not count and may be None.
         All ranks of `c` call it."""
         problem = None
         if c.rank == 0 and (not isinstance(conv, nn.Conv2d) or conv.groups != 1):
             problem = f"from_conv2d takes a dense nn.Conv2d, with groups=1, and got {conv!r} at rank 0."
-        settings = c.bcast_obj(None if c.rank else problem or _settings(conv))
+        settings = c.bcast_obj(None if c.rank else problem or _settings(cast("nn.Conv2d", conv)))
         if isinstance(settings, str):
             raise ValueError(settings)
         made = cls.__new__(cls)
@@ -60,14 +75,14 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
         made.c, made.split, made.loss = c, split, loss
         made.in_channels, made.out_channels = settings["in_channels"], settings["out_channels"]
         made.sizes = share_sizes(made.out_channels if split == "out" else made.in_channels, c.size)
-        made.shard = c.scatter_obj([_shard(conv, made.sizes, rank, split) for rank in range(c.size)] if c.rank == 0
-                                   else None)
+        made.shard = c.scatter_obj([_shard(cast("nn.Conv2d", conv), made.sizes, rank, split) for rank in range(c.size)]
+                                   if c.rank == 0 else None)
         return made
 
     weight = property(lambda self: self.shard.weight, doc="This rank's part of the weight.")
     bias = property(lambda self: self.shard.bias, doc="This rank's part of the bias, or None.")
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.dim() not in (3, 4) or x.shape[-3] != self.in_channels:
             raise ValueError(f"This layer takes x of shape (batch, {self.in_channels}, height, width), "
                              f"with all its input channels on every rank, and got {tuple(x.shape)}.")
@@ -81,7 +96,7 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
         return conjugate.sum_over_ranks(self.c, self.shard(conjugate.split_channels(self.c, x, self.sizes)))
 
     @torch.no_grad()
-    def full_weight(self):
+    def full_weight(self) -> tuple[torch.Tensor, torch.Tensor | None]:
         """(weight, bias) of the whole layer, on every rank; bias is None if the layer has none. All ranks call it;
         no gradient."""
         weight = torch.cat(functions.allgather(self.c, self.shard.weight.detach()), 0 if self.split == "out" else 1)
@@ -91,24 +106,24 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
             functions.allgather(self.c, self.shard.bias.detach())
         )
 
-    def to_conv2d(self):
+    def to_conv2d(self) -> nn.Conv2d:
         """The whole layer as an nn.Conv2d, on every rank. All ranks call it."""
         weight, bias = self.full_weight()
         return _conv(self.shard, weight, bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"{self.in_channels}, {self.out_channels}, split={self.split!r}, loss={self.loss!r}, "
             f"rank {self.c.rank} has {self.sizes[self.c.rank]} channels"
         )
 
 
-def share_sizes(channels, ranks):
+def share_sizes(channels: int, ranks: int) -> list[int]:
     """How many channels each rank has: as equal as possible, the first ranks one more."""
     return [channels // ranks + (rank < channels % ranks) for rank in range(ranks)]
 
 
-def _check(c, in_channels, out_channels, split, loss):
+def _check(c: Communicator, in_channels: int, out_channels: int, split: str, loss: str) -> None:
     if split not in ("in", "out"):
         raise ValueError(f'split={split!r}. Take "out" to distribute the output channels, or "in" for the input '
                          "channels.")
@@ -122,12 +137,12 @@ def _check(c, in_channels, out_channels, split, loss):
                          f"{c.size} ranks. Take fewer ranks (c.split), or the other split.")
 
 
-def _settings(conv):
+def _settings(conv: nn.Conv2d) -> dict[str, Any]:
     names = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "padding_mode")
     return {name: getattr(conv, name) for name in names}
 
 
-def _conv(like, weight, bias):
+def _conv(like: nn.Conv2d, weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Conv2d:
     """An nn.Conv2d as `like`, with these weights, without drawing random numbers."""
     settings = _settings(like) | {"in_channels": weight.shape[1], "out_channels": weight.shape[0]}
     conv = nn.Conv2d(**settings, bias=bias is not None, device="meta")
@@ -142,7 +157,7 @@ def _conv(like, weight, bias):
     return conv.train(like.training)
 
 
-def _shard(conv, sizes, rank, split):
+def _shard(conv: nn.Conv2d, sizes: Sequence[int], rank: int, split: str) -> nn.Conv2d:
     """The convolution with this rank's channels only."""
     channels = slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))
     if split == "out":

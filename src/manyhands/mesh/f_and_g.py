@@ -3,13 +3,15 @@
 The two functions are those of `manyhands.links.conjugate`; here they take a process group of torch.distributed.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.distributed as dist
 
 from manyhands.links import conjugate
 
 
-def copy_to(x, group=None):
+def copy_to(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
     """x as it is, for ranks that each go on with a part of the weights: f of Megatron-LM.
 
     Forward: sends nothing. Backward: an all-reduce sums the gradients of all ranks, each of which has only what came
@@ -20,7 +22,7 @@ def copy_to(x, group=None):
     return conjugate.copy_to_ranks(_Group(x, group, "copy_to"), x)
 
 
-def reduce_from(x, group=None):
+def reduce_from(x: torch.Tensor, group: dist.ProcessGroup | None = None) -> torch.Tensor:
     """The sum of all ranks' x, on all ranks of `group`: g of Megatron-LM.
 
     Forward: an all-reduce; x keeps its value. Backward: sends nothing; the gradient of the sum, which must be the same
@@ -33,14 +35,14 @@ def reduce_from(x, group=None):
 class _Group:
     """A process group as the communicator that `conjugate` asks for one thing only: its `allreduce`."""
 
-    def __init__(self, x, group, call):
+    def __init__(self, x: object, group: dist.ProcessGroup | None, call: str) -> None:
         if not isinstance(x, torch.Tensor):
             raise ValueError(f"{call}: a tensor is needed, not {type(x).__name__}.")
         if dist.get_rank(group) < 0:  # all_reduce would only warn, and leave x as it is
             raise ValueError(f"{call}: rank {dist.get_rank()} is not in this group. Call it on the group's ranks only.")
         self.group = group
 
-    def allreduce(self, x):
+    def allreduce(self, x: torch.Tensor) -> torch.Tensor:
         total = x.clone(memory_format=torch.contiguous_format)  # all_reduce writes into it, and NCCL wants it dense
         if dist.get_world_size(self.group) > 1:
             dist.all_reduce(total, group=self.group)

@@ -5,12 +5,19 @@ is made where it arises. So along the axes on which a tensor is not cut all rank
 and in its gradient.
 """
 
+from __future__ import annotations
+
 import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
 
 from manyhands.mesh.f_and_g import copy_to, reduce_from
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 
 class Mesh:
@@ -20,7 +27,7 @@ class Mesh:
     one without names, and on a rank that is not in the mesh.
     """
 
-    def __init__(self, device_mesh, layout):
+    def __init__(self, device_mesh: DeviceMesh, layout: Mapping[str, str]) -> None:
         names = device_mesh.mesh_dim_names
         if not names:
             raise ValueError("the axes of the mesh have no names: give init_device_mesh mesh_dim_names=.")
@@ -32,10 +39,10 @@ class Mesh:
         self.device_mesh, self.layout = device_mesh, dict(layout)
         self.shape = dict(zip(names, device_mesh.shape, strict=True))
 
-    def axes(self, dims, of):
+    def axes(self, dims: Sequence[str], of: str) -> list[str]:
         """The axes along which a tensor of these dimensions is cut. `ValueError` if a dimension comes twice, or if
         two of them lie on one axis; its text begins with `of`."""
-        on = {}
+        on: dict[str, str] = {}
         for dimension in dims:
             if list(dims).count(dimension) > 1:
                 raise ValueError(f"{of}: dimension {dimension!r} appears twice in {tuple(dims)}.")
@@ -47,11 +54,11 @@ class Mesh:
                 on[axis] = dimension
         return list(on)
 
-    def group(self, axis):
+    def group(self, axis: str) -> dist.ProcessGroup:
         """The process group of the ranks that differ from this one only along the axis."""
         return self.device_mesh.get_group(axis)
 
-    def cut(self, tensor, dims):
+    def cut(self, tensor: torch.Tensor, dims: Iterable[str]) -> Named:
         """This rank's piece of a whole tensor, which is the same on all ranks; a leaf that wants a gradient if `tensor`
         does. Sends nothing. `ValueError` if the names are not as many as the tensor's dimensions, if two of them lie on
         one axis, or if a size does not divide by its axis."""
@@ -74,19 +81,19 @@ class Mesh:
 class Named:
     """A rank's piece of a tensor: `value`, with the names of its dimensions, `dims`, on a mesh."""
 
-    def __init__(self, mesh, value, dims):
+    def __init__(self, mesh: Mesh, value: torch.Tensor, dims: Iterable[str]) -> None:
         self.mesh, self.value, self.dims = mesh, value, tuple(dims)
 
     @property
-    def axes(self):
+    def axes(self) -> list[str]:
         return self.mesh.axes(self.dims, f"tensor {self.dims}")
 
     @property
-    def grad(self):
+    def grad(self) -> Named | None:
         """The gradient of this piece, or None."""
         return None if self.value.grad is None else Named(self.mesh, self.value.grad, self.dims)
 
-    def map(self, function):
+    def map(self, function: Callable[[torch.Tensor], torch.Tensor]) -> Named:
         """`function` of each number: torch.tanh, say. It must treat every number by itself: of a cut dimension it sees
         a part only. Sends nothing. `ValueError` if the shape changes."""
         value = function(self.value)
@@ -95,7 +102,7 @@ class Named:
                              "functions that treat each number separately. For a sum, use einsum or total.")
         return Named(self.mesh, value, self.dims)
 
-    def __add__(self, other):
+    def __add__(self, other: Named) -> Named:
         """The sum; the dimensions of `other` may be some of this one's, in any order, as those of a bias are.
 
         Forward: sends nothing. Backward: an all-reduce of the gradient of `other` over the axes along which only this
@@ -108,13 +115,13 @@ class Named:
         shape = [self.value.shape[i] if d in other.dims else 1 for i, d in enumerate(self.dims)]
         return Named(self.mesh, self.value + value.reshape(shape), self.dims)
 
-    def total(self):
+    def total(self) -> torch.Tensor:
         """The sum of all numbers of the tensor, a tensor without dimensions: the same on all ranks.
 
         Forward: an all-reduce of one number over each axis along which this is cut. Backward: sends nothing."""
         return _leave(self.mesh, self.value.sum(), self.axes)
 
-    def whole(self):
+    def whole(self) -> torch.Tensor:
         """The whole tensor, without a gradient, on all ranks: an all-gather along each dimension that is cut."""
         value = self.value.detach()
         for place, dimension in enumerate(self.dims):
@@ -127,7 +134,7 @@ class Named:
         return value
 
 
-def einsum(a, b, out):
+def einsum(a: Named, b: Named, out: Sequence[str]) -> Named:
     """The product of two named tensors, summed over the dimensions that are not in `out`.
 
     Forward: the product of the pieces; then an all-reduce over the axes of dimensions that were summed away. Backward:
@@ -147,7 +154,7 @@ def einsum(a, b, out):
     return Named(mesh, _leave(mesh, product, [axis for axis in axes if axis not in kept]), out)
 
 
-def _enter(tensor, axes):
+def _enter(tensor: Named, axes: Iterable[str]) -> torch.Tensor:
     """Its value, of which ranks along `axes` make different uses: their gradients are summed where it is not cut."""
     value = tensor.value
     for axis in axes:
@@ -156,13 +163,13 @@ def _enter(tensor, axes):
     return value
 
 
-def _leave(mesh, value, axes):
+def _leave(mesh: Mesh, value: torch.Tensor, axes: Iterable[str]) -> torch.Tensor:
     """The sum of the values along these axes."""
     for axis in axes:
         value = reduce_from(value, mesh.group(axis))
     return value
 
 
-def _same_mesh(a, b, call):
+def _same_mesh(a: Named, b: Named, call: str) -> None:
     if a.mesh is not b.mesh:
         raise ValueError(f"{call}: the two tensors are on different Mesh objects. Cut both with the same Mesh.")

@@ -5,17 +5,30 @@ A *version* counts the updates of the weights; the *staleness* of a gradient is 
 of the weights that it was computed from and its own push. A worker's *clock* counts the steps that it has finished.
 """
 
+from __future__ import annotations
+
 import heapq
 import math
-from collections import namedtuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from manyhands.simulate.given import Array
+
 # of one gradient; the last two are None if its worker died before the push
-Step = namedtuple("Step", "worker clock start_s stop_s version staleness")
+class Step(NamedTuple):
+    worker: int
+    clock: int
+    start_s: float
+    stop_s: float
+    version: int | None
+    staleness: int | None
 
 
-def stable_rate(delay, curvature=1.0):
+
+def stable_rate(delay: int, curvature: float = 1.0) -> float:
     """The largest learning rate with which w[t + 1] = w[t] - rate * curvature * w[t - delay] does not grow:
     2 sin(pi / (2 (2 delay + 1))) / curvature.
 
@@ -28,7 +41,7 @@ def stable_rate(delay, curvature=1.0):
     return 2 * math.sin(math.pi / (2 * (2 * delay + 1))) / curvature
 
 
-def growth(delay, rate):
+def growth(delay: int, rate: float) -> float:
     """By which factor w grows in a step, in the long run, at curvature 1:
     the largest |root| of z^(delay + 1) - z^delay + rate."""
     coefficients = np.zeros(delay + 2)
@@ -45,31 +58,43 @@ class Barrier:
     Parameter Server, NeurIPS.
     """
 
-    def __init__(self, workers, bound):
+    def __init__(self, workers: int, bound: float) -> None:
         """Workers 0 to `workers` - 1, all at clock 0, all computing their first step."""
-        self.bound, self._clocks, self._waiting = bound, dict.fromkeys(range(workers), 0), set()
+        self.bound, self._clocks = bound, dict.fromkeys(range(workers), 0)
+        self._waiting: set[int] = set()
 
-    def done(self, worker):
+    def done(self, worker: int) -> list[int]:
         """`worker` has finished a step. Returns who may begin a step now, in ascending order; nobody is told twice."""
         self._clocks[worker] += 1
         self._waiting.add(worker)
         return self._released()
 
-    def leave(self, worker):
+    def leave(self, worker: int) -> list[int]:
         """`worker` is gone: it has nothing left to do, or has died. Nobody waits for it any more.
         Returns who may begin a step now."""
         self._clocks.pop(worker, None)
         self._waiting.discard(worker)
         return self._released()
 
-    def _released(self):
+    def _released(self) -> list[int]:
         slowest = min(self._clocks.values(), default=0)
         free = sorted(worker for worker in self._waiting if self._clocks[worker] - slowest <= self.bound)
         self._waiting.difference_update(free)
         return free
 
 
-def play(seconds, barrier, deaths=()):
+class Asked(Protocol):
+    """What `play` asks who may begin: a `Barrier`, or one of your own."""
+
+    def done(self, worker: int, /) -> Iterable[int]:
+        """`worker` has finished a step: who may begin a step now."""
+
+    def leave(self, worker: int, /) -> Iterable[int]:
+        """`worker` is gone: who may begin a step now."""
+
+
+def play(seconds: Sequence[Sequence[float]], barrier: Asked,
+         deaths: Iterable[tuple[int, float]] = ()) -> tuple[list[Step], list[int]]:
     """Play the run of a parameter server: the steps, in the order in which they end.
 
     `seconds[w]` lists how long the steps of worker w take; `barrier` is asked as `Barrier` is; `deaths` are pairs
@@ -79,7 +104,7 @@ def play(seconds, barrier, deaths=()):
     steps, version, clocks, working, gone = [], 0, [0] * len(seconds), {}, set()
     events = [(at_s, 0, worker) for worker, at_s in deaths]
 
-    def begin(workers, now_s):
+    def begin(workers: Iterable[int], now_s: float) -> None:
         for worker in workers:
             if worker not in working and worker not in gone:
                 working[worker] = (now_s, version)
@@ -91,8 +116,9 @@ def play(seconds, barrier, deaths=()):
         now_s, finished, worker = heapq.heappop(events)
         if worker in gone:
             continue
-        start_s, pulled = working.pop(worker, (None, None))
-        if finished or start_s is not None:
+        begun = working.pop(worker, None)
+        if begun is not None:
+            start_s, pulled = begun
             steps.append(Step(worker, clocks[worker], start_s, now_s,
                               *((pulled, version - pulled) if finished else (None, None))))
         version, clocks[worker] = version + finished, clocks[worker] + finished
@@ -104,7 +130,7 @@ def play(seconds, barrier, deaths=()):
     return steps, sorted(set(range(len(seconds))) - gone)
 
 
-def nth_fastest_s(n, workers, times_s):
+def nth_fastest_s(n: int, workers: int, times_s: Sequence[float] | Array) -> float:
     """Expected seconds until n of `workers` have finished, if each takes one of `times_s`, at random and independently.
     Exact: no drawing.
 

@@ -1,9 +1,19 @@
 """Constants of a model from a few measured rows: the rest of a table is then predicted."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
 import numpy as np
 
+from manyhands.simulate.given import Array
 
-def calibrate(model, rows, guess):
+X = TypeVar("X")
+
+
+def calibrate(model: Callable[[dict[str, float], X], float], rows: Sequence[tuple[X, float]],
+              guess: Mapping[str, float]) -> dict[str, float]:
     """The constants with which `model` comes nearest to the measured rows: a dict with the keys of `guess`.
 
     `model(constants, x)`: a positive number, seconds or samples a second, for what a row is about. `rows`: [(x,
@@ -19,7 +29,7 @@ def calibrate(model, rows, guess):
         raise ValueError("the guess and the measured numbers are all more than 0")
     at = np.log([float(guess[name]) for name in names])
 
-    def errors(logs):
+    def errors(logs: Array) -> Array:
         constants = dict(zip(names, np.exp(logs).tolist()))
         return np.log([model(constants, x) / measured for x, measured in rows])
 

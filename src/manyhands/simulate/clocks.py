@@ -15,22 +15,29 @@ round needs to be played, and 100,000 ranks cost a maximum. tests/unit/simulate 
 the same.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.simulate.collective_costs import halving_doubling_s, hierarchical_s, message_s, pattern_s, ring_s
 
+if TYPE_CHECKING:
+    from manyhands.simulate.given import Array
 
-def ring(clocks, n_bytes, link):
+
+def ring(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
     """An all-reduce along a ring (`ring_s`): all go on together, the latest clock + 2 (p - 1) rounds."""
     return _together(clocks, ring_s(clocks.shape[-1], n_bytes, *link))
 
 
-def ring_half(clocks, n_bytes, link):
+def ring_half(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
     """A reduce-scatter or an all-gather along a ring, p - 1 rounds; `n_bytes` of the whole tensor."""
     return _together(clocks, pattern_s("all-gather", clocks.shape[-1], n_bytes, *link))
 
 
-def halving_doubling(clocks, n_bytes, link):
+def halving_doubling(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
     """An all-reduce by halving and doubling (`halving_doubling_s`).
 
     The ranks above the largest power of two hand their tensor to one below first, and get the sum last; those
@@ -48,7 +55,7 @@ def halving_doubling(clocks, n_bytes, link):
     return stop
 
 
-def tree(clocks, n_bytes, link):
+def tree(clocks: Array, n_bytes: float, link: tuple[float, float]) -> Array:
     """A sum along a binomial tree to rank 0, and a broadcast along the same tree (`tree_s`).
 
     Here ranks go on at different times: those far down the tree have to wait for the sum the longest.
@@ -62,7 +69,8 @@ def tree(clocks, n_bytes, link):
     return clocks
 
 
-def hierarchical(clocks, n_bytes, inside, between, ranks_per_node, links_per_node=1):
+def hierarchical(clocks: Array, n_bytes: float, inside: tuple[float, float], between: tuple[float, float],
+                 ranks_per_node: int, links_per_node: int = 1) -> Array:
     """An all-reduce in two levels (`hierarchical_s`): the ranks of a node are neighbours in `clocks`.
 
     ValueError where the last axis is no multiple of `ranks_per_node`.
@@ -74,7 +82,8 @@ def hierarchical(clocks, n_bytes, inside, between, ranks_per_node, links_per_nod
     return _together(clocks, hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node))
 
 
-def parameter_server(clocks, n_bytes, link, servers=1, overhead_s=0.0):
+def parameter_server(clocks: Array, n_bytes: float, link: tuple[float, float], servers: int = 1,
+                     overhead_s: float = 0.0) -> Array:
     """Workers send their gradients to `servers` servers, each of which keeps a part of the tensor, and get the sum
     back when all have come (`parameter_server_s`).
 
@@ -92,12 +101,12 @@ def parameter_server(clocks, n_bytes, link, servers=1, overhead_s=0.0):
     served = np.maximum.accumulate(arrive - turn * each_s, -1) + turn * each_s + part_s  # each after the one before it
     summed = np.maximum(served[..., -1:], arrive[..., -1:] + whole_s)
     answered = summed + latency_s + np.maximum(turn * each_s + part_s, whole_s)
-    stop = np.empty_like(answered)
+    stop: Array = np.empty_like(answered)
     np.put_along_axis(stop, order, answered, -1)
     return stop
 
 
-def _together(clocks, seconds):
+def _together(clocks: Array, seconds: float) -> Array:
     clocks = np.array(clocks, float)
     if clocks.shape[-1] > 1:
         clocks[:] = clocks.max(-1, keepdims=True) + seconds

@@ -24,15 +24,22 @@ a message. Thakur, Rabenseifner, Gropp 2005, Optimization of collective communic
 Perform. Comput. Appl. 19(1): of collectives.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.simulate import given
+
+if TYPE_CHECKING:
+    from manyhands.simulate.given import N
 
 PATTERNS = ("ring", "tree", "halving and doubling", "reduce-scatter", "all-gather", "broadcast", "reduce",
             "all-to-all", "server")
 
 
-def pattern_s(pattern, p, n_bytes, latency_s, bytes_per_s, overhead_s=0.0):
+def pattern_s(pattern: str, p: int, n_bytes: N, latency_s: float, bytes_per_s: float, overhead_s: float = 0.0) -> N:
     """The seconds of a pattern, one of `PATTERNS`, on `p` ranks with one link each: its `rounds`, one after the other.
 
     "server" are `p` workers with a server that is none of them (`parameter_server_s`). Its messages are not in rounds:
@@ -46,7 +53,7 @@ def pattern_s(pattern, p, n_bytes, latency_s, bytes_per_s, overhead_s=0.0):
                0.0 * _bytes(n_bytes))
 
 
-def rounds(pattern, p, n_bytes):
+def rounds(pattern: str, p: int, n_bytes: N) -> list[tuple[int, N]]:
     """The rounds of a pattern, one after the other: [(how many, bytes of the messages in each)], none for one rank.
 
     In a round a rank sends one message at most and receives one. `n_bytes` is the whole tensor: of an all-gather what
@@ -66,17 +73,17 @@ def rounds(pattern, p, n_bytes):
     return [found[pattern]] if p > 1 else []
 
 
-def sent_bytes(pattern, p, n_bytes):
+def sent_bytes(pattern: str, p: int, n_bytes: N) -> N | int:
     """The bytes of a rank that sends in every round (see `rounds`): 2 (p - 1)/p n for a ring."""
     return sum(count * size for count, size in rounds(pattern, p, n_bytes))
 
 
-def message_s(n_bytes, latency_s, bytes_per_s):
+def message_s(n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
     """One message from one rank to another."""
     return latency_s + _bytes(n_bytes) / _bandwidth(bytes_per_s)
 
 
-def ring_s(p, n_bytes, latency_s, bytes_per_s):
+def ring_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
     """Reduce-scatter and all-gather along a ring: 2 (p - 1) rounds, a p-th of the tensor in each.
 
     2 (p - 1) (alpha + n / (p B)). Patarasuk and Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of
@@ -85,7 +92,7 @@ def ring_s(p, n_bytes, latency_s, bytes_per_s):
     return pattern_s("ring", p, n_bytes, latency_s, bytes_per_s)
 
 
-def tree_s(p, n_bytes, latency_s, bytes_per_s):
+def tree_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
     """A sum along a binomial tree to one rank, then a broadcast along the same tree:
     2 log2 p rounds, log2 p rounded up, the whole tensor in each.
 
@@ -95,7 +102,7 @@ def tree_s(p, n_bytes, latency_s, bytes_per_s):
     return pattern_s("tree", p, n_bytes, latency_s, bytes_per_s)
 
 
-def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
+def halving_doubling_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float) -> N:
     """Recursive halving (a reduce-scatter), then recursive doubling (an all-gather):
     2 log2 p rounds, of n/2, n/4, ..., n/p bytes, and back.
 
@@ -109,7 +116,7 @@ def halving_doubling_s(p, n_bytes, latency_s, bytes_per_s):
     return pattern_s("halving and doubling", p, n_bytes, latency_s, bytes_per_s)
 
 
-def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):
+def chain_s(p: int, n_bytes: N, pieces: int, latency_s: float, bytes_per_s: float) -> N:
     """A broadcast along a chain of ranks, in so many pieces: a rank hands a piece on while it receives the next one.
 
     (p - 2 + pieces) (alpha + n / (pieces B)): the first piece needs p - 1 messages, and each other one arrives one
@@ -121,7 +128,8 @@ def chain_s(p, n_bytes, pieces, latency_s, bytes_per_s):
     return (p - 2 + pieces) * message_s(_bytes(n_bytes) / pieces, latency_s, bytes_per_s)
 
 
-def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1, pattern="ring"):
+def hierarchical_s(nodes: int, ranks_per_node: int, n_bytes: N, inside: tuple[float, float],
+                   between: tuple[float, float], links_per_node: int = 1, pattern: str = "ring") -> N:
     """An all-reduce in two levels: a reduce-scatter inside each node, an all-reduce of each part between the nodes,
     an all-gather inside each node.
 
@@ -134,10 +142,12 @@ def hierarchical_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_no
     """
     _check_links(inside, between)
     shared = _bytes(n_bytes) / min(_ranks(links_per_node), _ranks(ranks_per_node))
-    return ring_s(ranks_per_node, n_bytes, *inside) + pattern_s(pattern, nodes, shared, *between)
+    seconds: N = ring_s(ranks_per_node, n_bytes, *inside) + pattern_s(pattern, nodes, shared, *between)
+    return seconds
 
 
-def node_ring_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
+def node_ring_s(nodes: int, ranks_per_node: int, n_bytes: N, inside: tuple[float, float], between: tuple[float, float],
+                links_per_node: int = 1) -> N:
     """An all-reduce along rings that pass through the ranks of a node before they go on to the next node, as in NCCL.
 
     There are as many rings (NCCL's channels) as a node has links to others, each with a part of the tensor, so that all
@@ -157,7 +167,8 @@ def node_ring_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=
     return (hops - across) * inside[0] + across * between[0] + hops * _bytes(n_bytes) / p / rate
 
 
-def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1):
+def double_tree_s(nodes: int, ranks_per_node: int, n_bytes: N, inside: tuple[float, float],
+                  between: tuple[float, float], links_per_node: int = 1) -> N:
     """An all-reduce along two binary trees of nodes, each with half of the tensor, and a chain of the ranks in each
     node, in slices so small that all hops are busy at the same time, as in NCCL.
 
@@ -174,7 +185,8 @@ def double_tree_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_nod
     return 2 * ((ranks_per_node - 1) * inside[0] + _depth(nodes) * between[0]) + n * slowest
 
 
-def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node=1, everywhere=False):
+def in_network_s(nodes: int, ranks_per_node: int, n_bytes: N, inside: tuple[float, float], between: tuple[float, float],
+                 links_per_node: int = 1, everywhere: bool = False) -> N:
     """An all-reduce in which switches add: those inside a node (NVLS), and `everywhere` also those of the network
     (SHARP); without it, a double tree between the nodes (NCCL's NVLSTree).
 
@@ -192,10 +204,11 @@ def in_network_s(nodes, ranks_per_node, n_bytes, inside, between, links_per_node
     inside_s = (1 + 1 / g) * n / inside[1] if g > 1 else 0.0 * n
     hops, times = (2 * (nodes > 1), nodes > 1) if everywhere else (2 * _depth(nodes), min(nodes - 1, 2))
     across_s = times * n / (_ranks(links_per_node) * between[1])
-    return 4 * (g > 1) * inside[0] + hops * between[0] + np.maximum(inside_s, across_s)
+    seconds: N = 4 * (g > 1) * inside[0] + hops * between[0] + np.maximum(inside_s, across_s)
+    return seconds
 
 
-def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
+def torus_s(p: int, n_bytes: N, latency_s: float, bytes_per_s: float, axes: int = 3) -> N:
     """An all-reduce of a block of p chips of a torus with so many axes, all sides of the block alike, as on TPUs.
 
     Along each axis there are rings in both directions. Parts of the tensor take the axes in different orders, so that
@@ -208,7 +221,8 @@ def torus_s(p, n_bytes, latency_s, bytes_per_s, axes=3):
     return (axes * side * latency_s if p > 1 else 0.0) + (p - 1) / p * n / (axes * _bandwidth(bytes_per_s))
 
 
-def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, overhead_s=0.0):
+def parameter_server_s(workers: int, n_bytes: N, latency_s: float, bytes_per_s: float, servers: int = 1,
+                       overhead_s: float = 0.0) -> N:
     """All workers send their gradients to the servers, which add up and send the sum back to all;
     each server keeps a part of the tensor.
 
@@ -227,7 +241,7 @@ def parameter_server_s(workers, n_bytes, latency_s, bytes_per_s, servers=1, over
     return 2 * message_s(_bytes(n_bytes) * max(workers / servers, 1), waited_s, bytes_per_s)
 
 
-def crossover_bytes(p, latency_s, bytes_per_s):
+def crossover_bytes(p: int, latency_s: float, bytes_per_s: float) -> float:
     """The size at which ring and tree take the same time: below it the tree is faster, above it the ring.
 
     alpha B (p - 1 - L) / (L - (p - 1)/p) with L = log2 p, rounded up. 0 for two and three ranks: there the ring has no
@@ -239,37 +253,39 @@ def crossover_bytes(p, latency_s, bytes_per_s):
     return latency_s * _bandwidth(bytes_per_s) * (p - 1 - rounds) / (rounds - (p - 1) / p)
 
 
-def _rate(nodes, ranks_per_node, inside, between, links_per_node):
+def _rate(nodes: int, ranks_per_node: int, inside: tuple[float, float], between: tuple[float, float],
+          links_per_node: int) -> float:
     """Of all rings or trees of a node together: the slower one of the links that they take."""
     rates = [inside[1]] * (ranks_per_node > 1) + [_ranks(links_per_node) * between[1]] * (nodes > 1)
     return min(rates, default=inside[1])
 
 
-def _ranks(p):
+def _ranks(p: Any) -> int:
     if isinstance(p, str) or np.ndim(p) or not 1 <= p < np.inf or p != int(p):
         raise ValueError(f"p = {p!r}: the number of ranks is a whole number from 1 up")
     return int(p)
 
 
-def _bytes(n_bytes):
+def _bytes(n_bytes: N) -> N:
     """A size, or an array of sizes, as numbers; NumPy may have made them, or the caller."""
     try:
-        sizes = np.asarray(n_bytes, float)[()]
+        sizes: Any = np.asarray(n_bytes, float)[()]
     except (TypeError, ValueError):
         raise ValueError(f"n_bytes is {n_bytes!r}: it must be a number of bytes") from None
     if not (sizes >= 0).all():
         raise ValueError(f"n_bytes is {n_bytes!r}: it must be a number of bytes, 0 or more")
-    return sizes
+    checked: N = sizes
+    return checked
 
 
-def _bandwidth(bytes_per_s):
+def _bandwidth(bytes_per_s: float) -> float:
     """A bandwidth that can divide. Resampled ones are arrays, which are not looked at."""
     if not np.ndim(bytes_per_s):
         given.real("bytes_per_s", bytes_per_s, above=0, unit=" bytes per second", finite=False)
     return bytes_per_s
 
 
-def _check_links(inside, between):
+def _check_links(inside: tuple[float, float], between: tuple[float, float]) -> None:
     """Refuse what is not a pair of a latency and a bandwidth; its latency may be below 0, because it may be fitted."""
     for field, link in (("inside", inside), ("between", between)):
         if np.shape(link) != (2,) or isinstance(link, str):
@@ -277,6 +293,6 @@ def _check_links(inside, between):
         given.real(f"The bandwidth of {field}", link[1], above=0, unit=" bytes per second", finite=False)
 
 
-def _depth(p):
+def _depth(p: int) -> int:
     """log2 p, rounded up, without rounding errors."""
     return (_ranks(p) - 1).bit_length()

@@ -1,15 +1,23 @@
 """Latency and bandwidth from measured times, and how far they can be trusted."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyhands.simulate import given
+from manyhands.simulate.given import Array
 
-Link = namedtuple("Link", "latency_s bytes_per_s")  # alpha and 1/beta
+
+class Link(NamedTuple):
+    latency_s: float  # alpha
+    bytes_per_s: float  # 1/beta
 
 
-def fit(n_bytes, times_s):
+
+def fit(n_bytes: Sequence[float] | Array, times_s: Sequence[float | Sequence[float]] | Sequence[Array] | Array) -> Link:
     """The `Link` whose messages take the measured times.
 
     n_bytes : the sizes, at least two different ones. times_s : for each size its time, or a list of repeated
@@ -30,7 +38,8 @@ def fit(n_bytes, times_s):
     return Link(float(latency_s), float(1 / beta))
 
 
-def bootstrap(n_bytes, times_s, resamples=400, seed=0):
+def bootstrap(n_bytes: Sequence[float] | Array, times_s: Sequence[Sequence[float]] | Sequence[Array] | Array,
+              resamples: int = 400, seed: int = 0) -> Array:
     """What `fit` would have given, had the measurement been made again:
     an array [resamples, 2] of (latency_s, bytes_per_s).
 
@@ -44,7 +53,7 @@ def bootstrap(n_bytes, times_s, resamples=400, seed=0):
     return np.stack([latency_s, 1 / beta], 1)
 
 
-def interval(values, level=0.9):
+def interval(values: Sequence[float] | Array, level: float = 0.9) -> tuple[Any, Any]:
     """(low, high) between which the middle `level` of the values lie, along the first axis:
     of resampled numbers, or of what is predicted from them."""
     if not 0 < level < 1:
@@ -52,7 +61,7 @@ def interval(values, level=0.9):
     return tuple(np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
-def _line(sizes, times):
+def _line(sizes: Array, times: Array) -> tuple[Any, Any]:
     """alpha and beta with the smallest sum of ((alpha + n beta - t) / t)^2, along the last axis:
     the normal equations, with sizes in units of the largest."""
     largest = sizes.max()

@@ -1,11 +1,15 @@
 """Message fusion: gradients that wait for each other and travel together, while the backward pass goes on."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
 from manyhands.simulate import given
 
 _STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))  # ResNet-50: width of the 3 x 3 convolutions, number of blocks
 
 
-def buckets(n_bytes, bucket_bytes):
+def buckets(n_bytes: Iterable[float], bucket_bytes: float) -> list[list[int]]:
     """Put tensors together, in order: a bucket is full as soon as it holds `bucket_bytes` or more.
     Returns lists of indices.
 
@@ -13,7 +17,8 @@ def buckets(n_bytes, bucket_bytes):
     gives each tensor a bucket of its own.
     """
     given.real("bucket_bytes", bucket_bytes, finite=False)
-    found, filled = [], bucket_bytes
+    found: list[list[int]] = []
+    filled = bucket_bytes
     for i, size in enumerate(n_bytes):
         if not found or filled >= bucket_bytes:
             found.append([])
@@ -23,7 +28,8 @@ def buckets(n_bytes, bucket_bytes):
     return found
 
 
-def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
+def finish_s(ready_s: Sequence[float], n_bytes: Sequence[float], bucket_bytes: float,
+             all_reduce_s: Callable[[float], float]) -> float:
     """When the last gradient has been summed, counted from the start of the backward pass.
 
     ready_s : when each tensor's gradient is computed, in the order in which that happens. all_reduce_s : seconds of an
@@ -39,7 +45,7 @@ def finish_s(ready_s, n_bytes, bucket_bytes, all_reduce_s):
     return free_s
 
 
-def resnet50_bytes(itemsize=4):
+def resnet50_bytes(itemsize: int = 4) -> list[int]:
     """The sizes of ResNet-50's 161 gradients, in the order of the backward pass: the last layer's first.
 
     25,557,032 numbers. He et al. 2016, Deep residual learning for image recognition, CVPR, table 1; 1000 classes, batch

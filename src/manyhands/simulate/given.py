@@ -2,24 +2,32 @@
 sentence names the field, shows what was given, and says what belongs there.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+Array = NDArray[Any]
+N = TypeVar("N", float, NDArray[Any])  # of numbers that may also be arrays: the result is of the same kind
+T = TypeVar("T")
 MOST_RANKS = 10_000_000  # of one simulated step: each is a place of several arrays
 
 
-def whole(field, value, least=1, most=None):
+def whole(field: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """`value` as an int, if it is a whole number from `least` to `most`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{field} is {value!r}: it must be a whole number from {least} up")
-    if most is not None and value > most:
+    if most is not None and int(value) > most:
         raise ValueError(f"{field} is {value:,}: it must be at most {most:,}")
     return int(value)
 
 
-def real(field, value, above=None, unit="", finite=True):
+def real(field: str, value: float, above: float | None = None, unit: str = "", finite: bool = True) -> float:
     """`value`, if it is a number of 0 or more, or of more than `above`; infinity only if it need not be `finite`."""
     fits = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and not math.isnan(value)
     if not fits or finite and math.isinf(value) or (value < 0 if above is None else value <= above):
@@ -28,7 +36,7 @@ def real(field, value, above=None, unit="", finite=True):
     return value
 
 
-def link(field, value):
+def link(field: str, value: Any) -> Sequence[float]:
     """`value`, if it is a pair of a latency in seconds and a bandwidth in bytes per second."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{field} is {value!r}: it must be a pair (latency_s, bytes_per_s)")
@@ -37,7 +45,7 @@ def link(field, value):
     return value
 
 
-def fields(field, value, kind):
+def fields(field: str, value: T, kind: Any) -> T:
     """`value`, if it has the fields of the namedtuple `kind`."""
     if not all(hasattr(value, name) for name in kind._fields):
         raise ValueError(f"{field} is {type(value).__name__} and must be a {kind.__name__}"

@@ -4,18 +4,30 @@
     step(dgx.machine, layers(networks.resnet(50), 32, dgx.flops_per_s * 0.3), Way(data=1024))
 """
 
+from __future__ import annotations
+
 import math
-from collections import namedtuple
 from importlib.resources import files
 from numbers import Real
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from manyhands.simulate import placement
 from manyhands.simulate.training_step import Machine
 from manyhands.toml import TOMLDecodeError, loads
 
+
 # machine: a `training_step.Machine`; flops_per_s: the peak of one GPU, float operations a second; memory_bytes: its own
-Kind = namedtuple("Kind", "name what machine flops_per_s arithmetic memory_bytes source")
+class Kind(NamedTuple):
+    name: str
+    what: str
+    machine: Machine
+    flops_per_s: float
+    arithmetic: str
+    memory_bytes: float
+    source: str
+
+
 KEYS = ("what", "gpus", "links", "inside", "between", "inside_shared_by", "adds", "torus", "flops_per_s", "arithmetic",
         "memory_bytes", "source")
 
@@ -27,12 +39,12 @@ UNITS = {"latency_s": "seconds, up to 0.1: 10 microseconds are 10e-6",
          "memory_bytes": "bytes, from 1e6 up: 80 GB are 80e9"}
 
 
-def names():
+def names() -> list[str]:
     """The names of all machines."""
     return list(_table())
 
 
-def named(name, reached=1.0):
+def named(name: str, reached: float = 1.0) -> Kind:
     """The `Kind` of this name. `reached`: the part of the links' published rates that messages reach, above 0 to 1.
 
     ValueError for a name that does not exist.
@@ -43,7 +55,7 @@ def named(name, reached=1.0):
     return _kind(name, table[name], reached)
 
 
-def from_file(path, reached=1.0):
+def from_file(path: str | Path, reached: float = 1.0) -> Kind:
     """The `Kind` that a TOML file describes with the keys of `machines.toml`, at its top or in one table.
 
     Only `gpus` and `between` are needed; a machine with one GPU a node needs no `inside`, and 1 is the default for
@@ -81,7 +93,7 @@ def from_file(path, reached=1.0):
     return _kind(name, {**dict.fromkeys(KEYS), "what": name, **whole}, reached)
 
 
-def _check_link(path, name, link):
+def _check_link(path: Path, name: str, link: Any) -> None:
     """Refuse a link without its two numbers, or with numbers that cannot have the units that the keys name."""
     if not isinstance(link, dict) or set(link) != {"latency_s", "bytes_per_s"}:
         raise ValueError(f"{path}: `{name}` must be a link with seconds and bytes per second, as in "
@@ -91,11 +103,11 @@ def _check_link(path, name, link):
             raise ValueError(f"{path}: `{name}.{key}` is {link[key]!r}; it must be {UNITS[key]}")
 
 
-def _is_number(value, least):
+def _is_number(value: Any, least: float) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and value >= least
 
 
-def _kind(name, one, reached):
+def _kind(name: str, one: dict[str, Any], reached: float) -> Kind:
     if not isinstance(reached, Real) or not 0 < reached <= 1:
         raise ValueError(f"reached is {reached!r}: a part of the published rate, above 0 and up to 1")
     inside, between = ((one[link]["latency_s"], one[link]["bytes_per_s"] * reached) for link in ("inside", "between"))
@@ -104,5 +116,5 @@ def _kind(name, one, reached):
     return Kind(name, one["what"], machine, one["flops_per_s"], one["arithmetic"], one["memory_bytes"], one["source"])
 
 
-def _table():
+def _table() -> dict[str, Any]:
     return loads(files("manyhands.simulate").joinpath("machines.toml").read_text(encoding="utf-8"))

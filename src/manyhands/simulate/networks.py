@@ -7,17 +7,28 @@ them by `layers`, with a batch and a speed.
 Convolutions are counted for images of 224 x 224, 1000 classes. A multiply-add is two operations.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from manyhands.simulate import given
 from manyhands.simulate.training_step import Layer
 
+
 # weights: how many numbers; multiply_adds: of one sample's forward; outputs: numbers that it hands on, of one sample;
 # sums: of one sample, the sizes of what ranks that share the block all-reduce in forward and in backward (see `Layer`)
-Block = namedtuple("Block", "name weights multiply_adds outputs sums", defaults=(None,))
+class Block(NamedTuple):
+    name: str
+    weights: float
+    multiply_adds: float
+    outputs: float
+    sums: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
-def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=False, activation_itemsize=None):
+
+def layers(blocks: Iterable[Block], samples: float, flops_per_s: float, itemsize: float = 4, backward: float = 2.0,
+           recompute: bool = False, activation_itemsize: float | None = None) -> list[Layer]:
     """The `Layer`s of a micro-batch of `samples` on a device that reaches `flops_per_s`, one for each block.
 
     `itemsize`: bytes of a gradient's number, as it travels; `activation_itemsize` of an activation's, the same where it
@@ -37,19 +48,20 @@ def layers(blocks, samples, flops_per_s, itemsize=4, backward=2.0, recompute=Fal
     for number, block in enumerate(blocks):
         given.fields(f"Block {number}", block, Block)
         forward_s = 2 * block.multiply_adds * samples / flops_per_s
-        ahead, back = block.sums or ((block.outputs,) * 2,) * 2
+        usual: tuple[float, ...] = (block.outputs,) * 2
+        ahead, back = block.sums or (usual, usual)
         sums = [[size * samples * wide for size in sizes] for sizes in (ahead, recompute * ahead + back)]
         found.append(Layer(block.weights * itemsize, forward_s, (backward + recompute) * forward_s,
                            block.outputs * samples * wide, sums if block.sums or recompute else None))
     return found
 
 
-def flops(blocks, recompute=False):
+def flops(blocks: Iterable[Block], recompute: bool = False) -> float:
     """Operations of one sample in forward and backward."""
     return (8 if recompute else 6) * sum(block.multiply_adds for block in blocks)
 
 
-def mfu(blocks, samples, seconds, flops_per_s):
+def mfu(blocks: Iterable[Block], samples: float, seconds: float, flops_per_s: float) -> float:
     """The model FLOPs utilisation (MFU) of one GPU, from 0 to 1: the operations that its samples need, `flops(blocks)`
     for each, divided by those that it could compute in the `seconds` of a step at its peak, `flops_per_s`. What
     recomputation computes again is not counted. Chowdhery et al. 2022, PaLM, arXiv 2204.02311, appendix B.
@@ -59,12 +71,12 @@ def mfu(blocks, samples, seconds, flops_per_s):
     return flops(blocks) * samples / seconds / flops_per_s
 
 
-def weights(blocks):
+def weights(blocks: Iterable[Block]) -> float:
     """How many numbers the network has."""
     return sum(block.weights for block in blocks)
 
 
-def resnet(depth=50):
+def resnet(depth: int = 50) -> list[Block]:
     """ResNet-50, -101 or -152, block by block; strides are in the 3 x 3 convolutions. He et al. 2016, table 1."""
     counts = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
     if given.whole("depth", depth) not in counts:
@@ -74,7 +86,7 @@ def resnet(depth=50):
     for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts[depth])):
         for number in range(count):
             before, side = side, side // 2 if stage and not number else side
-            numbers = inputs * width, 9 * width * width, 4 * width * width
+            numbers: tuple[int, ...] = inputs * width, 9 * width * width, 4 * width * width
             done = numbers[0] * before**2 + (numbers[1] + numbers[2]) * side**2
             norms = 2 * (2 * width + 4 * width)
             if not number:  # the shortcut's own convolution
@@ -85,9 +97,10 @@ def resnet(depth=50):
     return [*found, Block("classes", 2048 * 1000 + 1000, 2048 * 1000, 1000)]
 
 
-def vgg16():
+def vgg16() -> list[Block]:
     """VGG-16: nine tenths of the weights are in three layers at its end. Simonyan and Zisserman 2015, table 1, D."""
-    found, inputs, side = [], 3, 224
+    found: list[Block] = []
+    inputs, side = 3, 224
     for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
         for _ in range(count):
             found.append(_convolution(len(found) + 1, inputs, width, 3, side))
@@ -96,19 +109,19 @@ def vgg16():
     return found + _dense(512 * 7 * 7, 4096, 4096, 1000)
 
 
-def alexnet():
+def alexnet() -> list[Block]:
     """AlexNet on one GPU, as in torchvision. Krizhevsky 2014, One weird trick, arXiv 1404.5997."""
     plan = ((3, 64, 11, 55), (64, 192, 5, 27), (192, 384, 3, 13), (384, 256, 3, 13), (256, 256, 3, 13))
     return [_convolution(number, *one) for number, one in enumerate(plan, 1)] + _dense(256 * 6 * 6, 4096, 4096, 1000)
 
 
-def inception_v3():
+def inception_v3() -> list[Block]:
     """Inception V3 in eleven equal blocks: 23,834,568 weights and 5.71e9 multiply-adds for images of 299 x 299, as
     torchvision counts them. Where in the network they are is not modelled."""
     return [Block(f"mixed {number}", 23_834_568 / 11, 5.71e9 / 11, 2048 * 64) for number in range(1, 12)]
 
 
-def transformer(depth, width, length, words):
+def transformer(depth: int, width: int, length: int, words: int) -> list[Block]:
     """A GPT: `depth` blocks of `width` numbers, sequences of `length` tokens, a vocabulary of `words`, its embedding
     tied to its last layer. Narayanan et al. 2021, arXiv 2104.04473, equations 2 and 3, with layer norms and biases.
 
@@ -124,10 +137,10 @@ def transformer(depth, width, length, words):
     return [first, *[block] * depth, last]
 
 
-def _convolution(number, inputs, outputs, kernel, side):
+def _convolution(number: int, inputs: int, outputs: int, kernel: int, side: int) -> Block:
     taps = inputs * outputs * kernel**2
     return Block(f"conv{number}", taps + outputs, taps * side**2, outputs * side**2)
 
 
-def _dense(*sizes):
+def _dense(*sizes: int) -> list[Block]:
     return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(zip(sizes, sizes[1:]), 1)]

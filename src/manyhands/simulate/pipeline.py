@@ -9,15 +9,34 @@ several stages may lie on a rank.
     idle(spans)                                                       # 0.273: the bubble
 """
 
+from __future__ import annotations
+
 import re
-from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manyhands.simulate import given
 
-Event = namedtuple("Event", "kind micro_batch stage")
-Span = namedtuple("Span", "kind micro_batch stage start_s stop_s")
+
+class Event(NamedTuple):
+    kind: str
+    micro_batch: int
+    stage: int
+
+
+class Span(NamedTuple):
+    kind: str
+    micro_batch: int
+    stage: int
+    start_s: float  # or an array, as `stop_s`: see `play`
+    stop_s: float
+
+
+Orders = list[list[Event]]  # of each rank
+_Result = tuple[str, int, int]  # what an event gives: "F", "G" or "W", its micro-batch, its stage
+_Part = tuple[str, Event, _Result, Iterable[_Result]]
 _WORDS = {"F": "forward", "B": "backward", "I": "backward (input)", "W": "backward (weights)"}
 
 
@@ -25,7 +44,7 @@ class Stuck(ValueError):
     """These orders never come to an end: each rank waits for another one."""
 
 
-def bubble(stages, micro_batches, chunks=1):
+def bubble(stages: int, micro_batches: int, chunks: int = 1) -> float:
     """The part of a step in which a rank waits, with stages that all cost the same and messages that cost nothing.
 
     `stages` ranks; `chunks` stages on each of them: with more than one, `micro_batches` is a multiple of `stages`.
@@ -36,13 +55,13 @@ def bubble(stages, micro_batches, chunks=1):
     return (stages - 1) / (chunks * micro_batches + stages - 1)
 
 
-def gpipe(stages, micro_batches):
+def gpipe(stages: int, micro_batches: int) -> Orders:
     """All forwards, then all backwards: the orders of all ranks. Huang et al. 2019, GPipe, arXiv 1811.06965."""
     _check(stages=stages, micro_batches=micro_batches)
     return [[Event(kind, m, rank) for kind in "FB" for m in range(micro_batches)] for rank in range(stages)]
 
 
-def one_f_one_b(stages, micro_batches):
+def one_f_one_b(stages: int, micro_batches: int) -> Orders:
     """After a warm-up one forward and one backward in turn: the orders of all ranks.
 
     Narayanan et al. 2019, PipeDream, SOSP, whose weights are stale; flushed after every step, as here, it is
@@ -60,7 +79,7 @@ def one_f_one_b(stages, micro_batches):
     return orders
 
 
-def interleaved(stages, micro_batches, chunks):
+def interleaved(stages: int, micro_batches: int, chunks: int) -> Orders:
     """1F1B with `chunks` blocks of layers on each rank, stage s on rank s modulo `stages`: the orders of all ranks.
 
     The bubble is `chunks` times smaller, and so many times as many messages pass. `micro_batches` must be a multiple of
@@ -71,7 +90,7 @@ def interleaved(stages, micro_batches, chunks):
         raise ValueError(f"{micro_batches} micro-batches on {stages} ranks: interleaved needs a multiple")
     total = micro_batches * chunks
 
-    def event(kind, rank, k):
+    def event(kind: str, rank: int, k: int) -> Event:
         turn, chunk = k // (stages * chunks), k // stages % chunks
         chunk = chunk if kind == "F" else chunks - 1 - chunk
         return Event(kind, turn * stages + k % stages, chunk * stages + rank)
@@ -88,12 +107,12 @@ def interleaved(stages, micro_batches, chunks):
     return orders
 
 
-def _check(**counts):
+def _check(**counts: int) -> None:
     for field, count in counts.items():
         given.whole(field, count)
 
 
-def read_orders(pipeline_order):
+def read_orders(pipeline_order: Mapping[int, Iterable[object]]) -> Orders:
     """The orders that a schedule of torch.distributed.pipelining prints, {rank: ["4F0", None, ...]}, as events."""
     found = re.compile(r"(\d+)([FBIW])(\d+)")
     return [[Event(kind, int(m), int(stage)) for action in pipeline_order[rank] for stage, kind, m in
@@ -103,7 +122,8 @@ def read_orders(pipeline_order):
 # --- when everything happens ----------------------------------------------------------------------------------------
 
 
-def play(orders, seconds, message_s=0.0, blocking=False):
+def play(orders: Sequence[Sequence[Event]], seconds: Callable[[Event], Any], message_s: float | Sequence[float] = 0.0,
+         blocking: bool = False) -> list[list[Span]]:
     """When each event begins and ends: for each rank a list of `Span`, in its order.
 
     `seconds(event)` is how long it takes, a number, or an array: many pipelines of the same orders at once, one in
@@ -130,7 +150,7 @@ def play(orders, seconds, message_s=0.0, blocking=False):
     return run.spans
 
 
-def _steps(event, rank_of, blocking):
+def _steps(event: Event, rank_of: Mapping[int, int], blocking: bool) -> list[_Part]:
     """An event as what its rank does, one after the other: (what, event, result, what this rank must have done)."""
     kind, m, stage = event
     if kind == "W":
@@ -141,7 +161,7 @@ def _steps(event, rank_of, blocking):
     needs = set() if kind == "F" else {("F", m, stage)}
     if source in rank_of and not comes:
         needs.add((name, m, source))
-    steps = [("take", event, (name, m, source), ())] if comes else []
+    steps: list[_Part] = [("take", event, (name, m, source), ())] if comes else []
     steps.append(("work", event, (name, m, stage), needs))
     if goes:
         steps += [(what, event, (name, m, stage), ()) for what in (("send", "answer") if blocking else ("send",))]
@@ -151,18 +171,21 @@ def _steps(event, rank_of, blocking):
 class _Run:
     """What has been computed, sent and taken, and when."""
 
-    def __init__(self, seconds, message_s, blocking, ranks):
+    def __init__(self, seconds: Callable[[Event], Any], message_s: float | Sequence[float], blocking: bool,
+                 ranks: int) -> None:
         self._seconds, self._message_s, self._blocking = seconds, message_s, blocking
-        self._sent, self._taken, self._done = {}, {}, set()
-        self.spans = [[] for _ in range(ranks)]
+        self._sent: dict[_Result, Any] = {}  # what has been sent, and when; what has been taken, and when
+        self._taken: dict[_Result, Any] = {}
+        self._done: set[_Result] = set()
+        self.spans: list[list[Span]] = [[] for _ in range(ranks)]
 
-    def _border_s(self, name, m, stage):
+    def _border_s(self, name: str, m: int, stage: int) -> float:
         """The time of a message that this stage sends: forwards over the border behind it, back over the one ahead."""
-        if np.ndim(self._message_s) == 0:
-            return self._message_s
-        return self._message_s[stage if name == "F" else stage - 1]
+        message_s: Any = self._message_s
+        border_s: float = message_s if np.ndim(message_s) == 0 else message_s[stage if name == "F" else stage - 1]
+        return border_s
 
-    def step(self, rank, what, event, result, needs, now_s):
+    def step(self, rank: int, what: str, event: Event, result: _Result, needs: Iterable[_Result], now_s: Any) -> Any:
         """The time after this step, or None where it must wait."""
         if what == "take":
             if result not in self._sent:
@@ -183,11 +206,11 @@ class _Run:
         return stop_s
 
 
-def _later(a, b):
+def _later(a: Any, b: Any) -> Any:
     return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
 
 
-def _told(rank, what, event, rank_of):
+def _told(rank: int, what: str, event: Event, rank_of: Mapping[int, int]) -> str:
     kind, m, stage = event
     done = f"{_WORDS[kind]} of micro-batch {m} on stage {stage}"
     ahead, behind = (stage - 1, stage + 1) if kind == "F" else (stage + 1, stage - 1)
@@ -198,19 +221,19 @@ def _told(rank, what, event, rank_of):
     return f"rank {rank} cannot begin {done}: on its own rank another event must come first"
 
 
-def finish_s(spans):
+def finish_s(spans: Sequence[Sequence[Span]]) -> Any:
     """When the last rank is done."""
     return max(span.stop_s for row in spans for span in row)
 
 
-def idle(spans):
+def idle(spans: Sequence[Sequence[Span]]) -> Any:
     """The bubble: the part of all ranks' time, from the first event to the last, in which they do nothing."""
     start_s = min(span.start_s for row in spans for span in row)
     busy_s = sum(span.stop_s - span.start_s for row in spans for span in row)
     return 1 - busy_s / len(spans) / (finish_s(spans) - start_s)
 
 
-def alive(order):
+def alive(order: Iterable[Event]) -> int:
     """The largest number of forwards of one rank whose backward is not done: what its memory must hold."""
     most = now = 0
     for event in order:
@@ -222,14 +245,15 @@ def alive(order):
 # --- where to cut ---------------------------------------------------------------------------------------------------
 
 
-def cut(costs, stages):
+def cut(costs: Sequence[float], stages: int) -> list[slice[int, int, None]]:
     """Cut layers into `stages` blocks of neighbours so that the dearest block is as cheap as can be: a list of slices.
 
     `costs`: of each layer. ValueError if there are fewer layers than stages.
     """
     if not 1 <= stages <= len(costs):
         raise ValueError(f"{len(costs)} layers in {stages} stages: each stage needs a layer")
-    best = {0: (0.0, [])}  # layers used -> (cost of the dearest block, blocks)
+    # layers used -> (cost of the dearest block, blocks)
+    best: dict[int, tuple[float, list[slice[int, int, None]]]] = {0: (0.0, [])}
     for left in reversed(range(stages)):
         best = {stop: min(((max(worst, sum(costs[start:stop])), [*blocks, slice(start, stop)])
                            for start, (worst, blocks) in best.items() if start < stop), key=lambda pair: pair[0])

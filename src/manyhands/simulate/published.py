@@ -3,7 +3,10 @@
 docs/SIMULATE.md shows what comes of it, and where the model is wrong. None of these numbers were measured here.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from manyhands.simulate import networks
 from manyhands.simulate.calibrate import calibrate
@@ -11,22 +14,39 @@ from manyhands.simulate.machines import named
 from manyhands.simulate.training_step import Layer, Machine, Way, step
 
 # rows: [(x, published number)]; fitted: the places of the rows that the constants are taken from; model(constants, x)
-Table = namedtuple("Table", "name unit rows fitted model guess source")
-Row = namedtuple("Row", "x published predicted fitted")
+Model = Callable[[dict[str, float], Any], float]
+
+
+class Table(NamedTuple):
+    name: str
+    unit: str
+    rows: list[tuple[Any, float]]
+    fitted: tuple[int, ...]
+    model: Model
+    guess: dict[str, float]
+    source: str
+
+
+class Row(NamedTuple):
+    x: Any
+    published: float
+    predicted: float
+    fitted: bool
+
 
 TF = "TensorFlow, docs_src/performance/benchmarks.md (2017)"
 WHOLE = 1e15  # a bucket that holds everything: nothing is sent before backward has ended
 NCCL_1 = ("VGG-16", "AlexNet")  # the networks whose gradients NCCL summed in the DGX-1, according to the source
 
 
-def predicted(table):
+def predicted(table: Table) -> tuple[dict[str, float], list[Row]]:
     """(constants, [Row]): the constants from the fitted rows only, and what the model says for each row."""
     constants = calibrate(table.model, [table.rows[i] for i in table.fitted], table.guess)
     return constants, [Row(x, number, float(table.model(constants, x)), i in table.fitted)
                        for i, (x, number) in enumerate(table.rows)]
 
 
-def tables():
+def tables() -> list[Table]:
     """All tables, in the order of docs/SIMULATE.md."""
     return [*_k80(), *_dgx_1(), *_pipelines(), _megatron()]
 
@@ -42,29 +62,29 @@ DGX_1 = {"Inception V3": (networks.inception_v3(), 64, (142, 284, 569, 1131)),
          "AlexNet": (networks.alexnet(), 512, (2987, 5658, 10509, 17822))}
 
 
-def _k80():
+def _k80() -> Iterator[Table]:
     for name, (blocks, batch, images) in K80.items():
         yield Table(f"{name}, K80, parameter servers", "images/s", list(zip((1, 8, 16, 32, 64), images)), (0, 4),
                     _images_per_s(blocks, batch, "p2-8xlarge", "between", "parameter servers"),
                     {"flops_per_s": 1e12, "between": 5e8}, TF + ", EC2 p2.8xlarge, distributed_replicated, batch 64")
 
 
-def _dgx_1():
+def _dgx_1() -> Iterator[Table]:
     for name, (blocks, batch, images) in DGX_1.items():
         yield Table(f"{name}, P100 of a DGX-1", "images/s", list(zip((1, 2, 4, 8), images)), (0, 3),
                     _images_per_s(blocks, batch, "dgx-1-p100", "inside", "ring"),
                     {"flops_per_s": 3e12, "inside": 1e10}, TF + f", DGX-1, batch {batch}")
 
 
-def _images_per_s(blocks, batch, machine, rate, all_reduce):
+def _images_per_s(blocks: Sequence[networks.Block], batch: int, machine: str, rate: str, all_reduce: str) -> Model:
     """The rate of the links `rate` is a constant; nothing overlaps."""
-    machine = named(machine).machine
+    kind = named(machine).machine
 
-    def model(constants, gpus):
-        links = {rate: (getattr(machine, rate)[0], constants[rate])}
+    def model(constants: dict[str, float], gpus: int) -> float:
+        links: dict[str, Any] = {rate: (getattr(kind, rate)[0], constants[rate])}
         layers = networks.layers(blocks, batch, constants["flops_per_s"])
         way = Way(gpus, bucket_bytes=WHOLE, all_reduce=all_reduce)
-        return gpus * batch / step(machine._replace(**links), layers, way).seconds
+        return gpus * batch / step(kind._replace(**links), layers, way).seconds
 
     return model
 
@@ -72,7 +92,7 @@ def _images_per_s(blocks, batch, machine, rate, all_reduce):
 # -- pipelines: constants are the speed, and how much dearer the dearest stage is than an average one
 
 
-def _pipelines():
+def _pipelines() -> Iterator[Table]:
     torchgpipe = {2: (1, 1.546, 1.780), 4: (1.006, 1.680, 2.711), 8: (0.932, 2.625, 4.966)}
     gpipe = {2: (1, 1.07, 1.21), 4: (1.13, 1.26, 1.84), 8: (1.38, 1.72, 3.48)}
     for name, measured, source in (
@@ -84,10 +104,10 @@ def _pipelines():
                         {"speed": 1.0, "dearer": 0.1}, source)
 
 
-def _pipeline_speed(stages):
+def _pipeline_speed(stages: int) -> Model:
     free = Machine(stages, (0.0, 1e30), (0.0, 1e30))
 
-    def model(constants, micro_batches):
+    def model(constants: dict[str, float], micro_batches: int) -> float:
         dearest = (1 + constants["dearer"]) / stages
         parts = [dearest] + [(1 - dearest) / (stages - 1)] * (stages - 1)
         layers = [Layer(0.0, part / 3 / micro_batches, part * 2 / 3 / micro_batches) for part in parts]
@@ -100,17 +120,17 @@ def _pipeline_speed(stages):
 #    reaches half of them; the links have their published rates
 
 
-def _megatron():
+def _megatron() -> Table:
     columns = ("width", "depth", "split", "stages", "gpus", "batch")
     configurations = ((2304, 24, 1, 1, 32, 512), (3072, 30, 2, 1, 64, 512), (4096, 36, 4, 1, 128, 512),
                       (6144, 40, 8, 1, 256, 1024), (8192, 48, 8, 2, 512, 1536), (10240, 60, 8, 4, 1024, 1792),
                       (12288, 80, 8, 8, 1536, 2304), (16384, 96, 8, 16, 1920, 2160), (20480, 105, 8, 35, 2520, 2520),
                       (25600, 128, 8, 64, 3072, 3072))
     measured = (137, 138, 142, 135, 138, 140, 148, 155, 163, 163)
-    rows = [(dict(zip(columns, one)), number) for one, number in zip(configurations, measured)]
+    rows: list[tuple[Any, float]] = [(dict(zip(columns, one)), number) for one, number in zip(configurations, measured)]
     machine = named("dgx-a100").machine
 
-    def model(constants, x):
+    def model(constants: dict[str, float], x: dict[str, int]) -> float:
         data = x["gpus"] // (x["split"] * x["stages"])
         blocks = networks.transformer(x["depth"], x["width"], 2048, 51_200)
         reached = constants["flops_per_s"] * x["width"] / (x["width"] + constants["half_width"])
@@ -124,7 +144,7 @@ def _megatron():
                  "Narayanan et al. 2021, arXiv 2104.04473, table 1; micro-batches of 1 and plain 1F1B assumed")
 
 
-def megatron_flops(x):
+def megatron_flops(x: dict[str, int]) -> float:
     """Operations of a step, as the paper counts them (equation 3), with activations computed twice."""
     width, depth, words, length = x["width"], x["depth"], 51_200, 2048
     return 96 * x["batch"] * length * depth * width**2 * (1 + length / (6 * width) + words / (16 * depth * width))
@@ -133,7 +153,7 @@ def megatron_flops(x):
 # -- not fitted: what the published numbers of the machine alone give
 
 
-def unfitted(reached=0.7):
+def unfitted(reached: float = 0.7) -> list[tuple[str, int, float, float]]:
     """[(table, GPUs, published, predicted)]: only the speed of one GPU is taken from a table. The links have `reached`
     of their published rates, nothing overlaps, and the library chooses the all-reduce (`auto`), except where the source
     names NCCL in May 2017 (`nccl_1`)."""
@@ -152,7 +172,7 @@ def unfitted(reached=0.7):
             ("ResNet-50, P100, Goyal: steps of 8 GPUs", 352, 1.12, goyal(44, None) / goyal(1, None))]
 
 
-def nccl_1(reached):
+def nccl_1(reached: float) -> Machine:
     """The P100 of a DGX-1 as NCCL 1 used them: the `Machine` that its only ring sees.
 
     Until version 2, NCCL built a single ring, in the order of the devices' numbers, and passed data through the host's
@@ -163,7 +183,8 @@ def nccl_1(reached):
     return Machine(4, (5e-6, 20e9 * reached), (5e-6, 12e9 * reached))
 
 
-def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", bucket_bytes=4 * 2**20):
+def goyal(servers: int, spread: float | None = 0.0, all_reduce: str = "hierarchical, halving and doubling",
+          bucket_bytes: float = 4 * 2**20) -> float:
     """Seconds of an iteration of ResNet-50 on `servers` of 8 P100, 32 images a GPU. Goyal et al. 2017.
 
     A P100 needs 0.19 s for an iteration on 8 GPUs (an epoch takes "over 16 minutes"). The sum inside a server and the
@@ -183,12 +204,12 @@ def goyal(servers, spread=0.0, all_reduce="hierarchical, halving and doubling", 
     return sum(step(machine, layers, way, slow).seconds for slow in drawn) / len(drawn)
 
 
-def horovod(gpus):
+def horovod(gpus: int) -> float:
     """Images a second of ResNet-101 on Pascal GPUs, four a server, 25 Gbit/s, a batch of 64: from the row of 16 GPUs,
     1656.82 images/s, and the published rate. docs/benchmarks.rst of horovod/horovod."""
     machine, blocks = named("pascal-roce").machine, networks.resnet(101)
 
-    def model(constants, gpus):
+    def model(constants: dict[str, float], gpus: int) -> float:
         layers = networks.layers(blocks, 64, constants["flops_per_s"])
         return gpus * 64 / step(machine, layers, Way(gpus, bucket_bytes=64 * 2**20)).seconds
 

@@ -7,14 +7,32 @@ better of two means of three calls; "ready ahead" are the rounds of a ring whose
 best of three.
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypedDict
+
 
 # what: a name for the reader; p ranks; n_bytes and times_s: sizes of messages, and for each the times of its rounds;
 # all_reduce_s: {way: {bytes: seconds}}
-Measurement = namedtuple("Measurement", "what n_bytes times_s all_reduce_s")
+class Measurement(NamedTuple):
+    what: str
+    n_bytes: list[int]
+    times_s: list[list[float]]
+    all_reduce_s: dict[str, dict[int, float]]
 
 
-def _recording(what, messages_us, all_reduce_us):
+class Steps(TypedDict):
+    """See `STEPS`."""
+
+    all_reduce_s: dict[tuple[int, int], float]
+    one_s: list[float]
+    steps_s: dict[tuple[int, int], list[float]]
+
+
+
+def _recording(what: str, messages_us: Mapping[int, Sequence[float]],
+               all_reduce_us: Mapping[str, Mapping[int, float]]) -> Measurement:
     times_s = [[1e-6 * one for one in times] for times in messages_us.values()]
     return Measurement(what, list(messages_us), times_s,
                        {way: {n: 1e-6 * one for n, one in points.items()} for way, points in all_reduce_us.items()})
@@ -49,7 +67,7 @@ EMULATED = _recording(
 # {(ranks, bytes): seconds}, the median of four calls at 10 Mbit/s; `one_s`: from the start of a step of one rank to the
 # end of its backward; `steps_s` {(Mbit/s, ranks): seconds}, five steps after one that does not count, of each the
 # slowest rank.
-STEPS = {
+STEPS: Steps = {
     "all_reduce_s": {(2, 4096): 0.0539, (2, 131072): 0.1568, (4, 4096): 0.1571, (4, 131072): 0.349},
     "one_s": [0.275, 0.254, 0.248, 0.26, 0.257],
     "steps_s": {(10, 2): [0.628, 0.596, 0.62, 0.624, 0.582], (10, 3): [1.018, 0.977, 0.998, 0.973, 0.975],

@@ -6,14 +6,22 @@ gradients too, stage 3 the weights too. Rajbhandari et al. 2020, ZeRO, arXiv 191
     states_bytes(7_500_000_000, ranks=64, stage=1).total       # 31.4e9 bytes, where stage 0 needs 120e9
 """
 
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import NamedTuple
 
 from manyhands.simulate import given
 
-States = namedtuple("States", "weights gradients optimizer total")
+
+class States(NamedTuple):
+    weights: float
+    gradients: float
+    optimizer: float
+    total: float
 
 
-def shard_size(parameters, ranks):
+
+def shard_size(parameters: int, ranks: int) -> int:
     """How many numbers one rank holds of a flat vector of `parameters` numbers, padded to a multiple of `ranks`.
 
     With fewer parameters than ranks the last ranks hold padding only. `ValueError` for a size below 0 or no rank.
@@ -22,7 +30,8 @@ def shard_size(parameters, ranks):
     return -(-parameters // ranks)
 
 
-def states_bytes(parameters, ranks, stage, weight=2, gradient=2, optimizer=12):
+def states_bytes(parameters: int, ranks: int, stage: int, weight: float = 2, gradient: float = 2,
+                 optimizer: float = 12) -> States:
     """The bytes on one rank, as `States`: its weights, gradients, states of the optimizer, and their sum.
 
     `weight`, `gradient` and `optimizer` are bytes a parameter: as given, Adam in mixed precision, with a float32
@@ -32,11 +41,11 @@ def states_bytes(parameters, ranks, stage, weight=2, gradient=2, optimizer=12):
     _check(stage)
     shard = shard_size(parameters, ranks)
     held = [shard if stage >= first else parameters for first in (3, 2, 1)]
-    parts = [count * size for count, size in zip(held, (weight, gradient, optimizer), strict=True)]
-    return States(*parts, sum(parts))
+    weights, gradients, states = (count * size for count, size in zip(held, (weight, gradient, optimizer), strict=True))
+    return States(weights, gradients, states, weights + gradients + states)
 
 
-def step_bytes(parameters, ranks, stage, weight=2, gradient=2):
+def step_bytes(parameters: int, ranks: int, stage: int, weight: float = 2, gradient: float = 2) -> float:
     """The bytes that one rank sends in a step, with ring collectives.
 
     Stage 0 all-reduces the gradients; 1 and 2 reduce-scatter them and all-gather the new weights; 3 gathers the
@@ -50,6 +59,6 @@ def step_bytes(parameters, ranks, stage, weight=2, gradient=2):
     return (ranks - 1) * shard * per_parameter
 
 
-def _check(stage):
+def _check(stage: int) -> None:
     if stage not in (0, 1, 2, 3):
         raise ValueError(f"stage is {stage!r}: ZeRO has the stages 0, 1, 2 and 3")

@@ -4,12 +4,21 @@ measured times. For the `slowness` of `training_step.step`, and for clocks.
     step(machine, layers, way, slowness(way, 0.05, "exponential", seed=1))
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from manyhands.simulate.given import Array
+    from manyhands.simulate.training_step import Way
 
 SPREAD, FROM = 0.01, 64  # how far ranks are apart where nothing is said, and from how many ranks on
 
 
-def usual(way):
+def usual(way: Way) -> Array:
     """The factors that `step` takes where none are given: 1 below 64 ranks, and from there on exponential ones that are
     1 % apart, as they are expected and not drawn: the slowest of p is 1 % times the sum of 1, 1/2, ..., 1/p behind.
 
@@ -24,7 +33,7 @@ def usual(way):
     return factors.reshape(way.stages, way.data, way.split)
 
 
-def slowness(way, spread, law="normal", seed=0):
+def slowness(way: Way, spread: float, law: str | Sequence[float] | Array = "normal", seed: int = 0) -> Array:
     """An array [stages, data, split] of factors with mean 1, as the laws of `survival.slowest` have them.
 
     "normal": with a standard deviation of `spread`, never below 0. "exponential": 1 - spread, and an exponential tail
@@ -37,7 +46,8 @@ def slowness(way, spread, law="normal", seed=0):
         times = np.asarray(law, float)
         if not times.size or not (times > 0).all():
             raise ValueError("measured times are positive, and there is one at least")
-        return draw.choice(times.ravel(), shape) / times.mean()
+        drawn: Array = draw.choice(times.ravel(), shape) / times.mean()
+        return drawn
     if not spread >= 0:
         raise ValueError(f"spread is {spread}: a standard deviation, in means, is 0 or more")
     if law == "normal":

@@ -5,12 +5,19 @@ many costs.
 fail independently of each other and a failure of one stops all. Failures come at random (a Poisson process).
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from manyhands.simulate.given import Array
 
-def young_s(checkpoint_s, mtbf_s):
+
+def young_s(checkpoint_s: float, mtbf_s: float) -> float:
     """Seconds of work between two checkpoints: sqrt(2 * checkpoint_s * mtbf_s).
 
     Young 1974, A first order approximation to the optimum checkpoint interval, Communications of the ACM 17(9). Good
@@ -20,7 +27,7 @@ def young_s(checkpoint_s, mtbf_s):
     return math.sqrt(2 * checkpoint_s * mtbf_s)
 
 
-def daly_s(checkpoint_s, mtbf_s):
+def daly_s(checkpoint_s: float, mtbf_s: float) -> float:
     """Seconds of work between two checkpoints, to a higher order than `young_s`.
 
     Daly 2006, A higher order estimate of the optimum checkpoint interval for restart dumps, Future Generation Computer
@@ -33,7 +40,7 @@ def daly_s(checkpoint_s, mtbf_s):
     return math.sqrt(2 * checkpoint_s * mtbf_s) * (1 + math.sqrt(half) / 3 + half / 9) - checkpoint_s
 
 
-def job_s(work_s, every_s, checkpoint_s, restart_s, mtbf_s):
+def job_s(work_s: float, every_s: float, checkpoint_s: float, restart_s: float, mtbf_s: float) -> float:
     """The expected seconds of a job of `work_s` seconds of work that saves after each `every_s` of them.
 
     A failure throws the job back to the last checkpoint, and costs `restart_s`, in which it can fail again:
@@ -49,7 +56,7 @@ def job_s(work_s, every_s, checkpoint_s, restart_s, mtbf_s):
     return pieces * mtbf_s * math.exp(restart_s / mtbf_s) * math.expm1(piece_s / mtbf_s)
 
 
-def slowest(p, spread, law="normal"):
+def slowest(p: int, spread: float, law: str | Sequence[float] | Array = "normal") -> float:
     """By what factor the slowest of `p` ranks is slower than an average one, expected, if their times have a standard
     deviation of `spread` times the mean. A synchronous step takes that much longer.
 
@@ -76,7 +83,7 @@ def slowest(p, spread, law="normal"):
     return 1 + spread * float(z[-1] - np.trapezoid(below**p, z))  # the mean is the upper end less the area below
 
 
-def _positive(**numbers):
+def _positive(**numbers: float) -> None:
     for name, number in numbers.items():
         if not number > 0:
             raise ValueError(f"{name} is {number}: it is more than 0")

@@ -23,42 +23,82 @@ All times are seconds, all sizes bytes. What is assumed, besides the links of `c
 gone through one by one.
 """
 
+from __future__ import annotations
+
 import functools
-from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from manyhands.simulate import given, pipeline, placement, stragglers
 from manyhands.simulate.fusion import buckets
 
+if TYPE_CHECKING:
+    from manyhands.simulate.given import Array
+
 # inside, between: (latency_s, bytes_per_s) of a link inside a node, and of one of its links_per_node links to others;
 # inside_shared_by: by so many ranks of the node, at most, if they send at the same time (a bus); adds: where switches
 # add numbers up, one of `placement.ADDS`; torus: of so many axes, in which inside is a link to one neighbour; 0: none
-Machine = namedtuple("Machine", "ranks_per_node inside between links_per_node inside_shared_by adds torus",
-                     defaults=(1, 1, "", 0))
+class Machine(NamedTuple):
+    ranks_per_node: int
+    inside: tuple[float, float]
+    between: tuple[float, float]
+    links_per_node: int = 1
+    inside_shared_by: float = 1
+    adds: str = ""
+    torus: int = 0
+
 
 # of the whole layer and one micro-batch of one replica; activation_bytes: its output, which goes on to the next layer;
 # sums: the sizes of what ranks that share the layer all-reduce in forward and in backward; None: its output, twice each
-Layer = namedtuple("Layer", "weights_bytes forward_s backward_s activation_bytes sums", defaults=(0.0, None))
+class Layer(NamedTuple):
+    weights_bytes: float
+    forward_s: float
+    backward_s: float
+    activation_bytes: float = 0.0
+    sums: Sequence[Sequence[float]] | None = None
+
 
 # micro_batch_s: what each forward and each backward of a micro-batch costs on a stage besides its computing;
 # data: replicas; stages: ranks of the pipeline; split: ranks that share each layer; zero: stage of ZeRO; schedule:
 # "gpipe", "1f1b", "interleaved" (with `chunks` blocks of layers on each rank), or orders of your own; all_reduce: one
 # of `placement.ALL_REDUCES`, of the gradients; servers: with "parameter servers", so many hosts apart, or 0: one on
 # each node; overhead_s: how long each message occupies a server besides its bytes
-Way = namedtuple("Way", "data stages split micro_batches zero schedule bucket_bytes all_reduce chunks servers "
-                        "micro_batch_s overhead_s",
-                 defaults=(1, 1, 1, 1, 0, "1f1b", 25 * 2**20, "ring", 1, 0, 0.0, 0.0))
+class Way(NamedTuple):
+    data: int = 1
+    stages: int = 1
+    split: int = 1
+    micro_batches: int = 1
+    zero: int = 0
+    schedule: str | Sequence[Sequence[pipeline.Event]] = "1f1b"
+    bucket_bytes: float = 25 * 2**20
+    all_reduce: str = "ring"
+    chunks: int = 1
+    servers: int = 0
+    micro_batch_s: float = 0.0
+    overhead_s: float = 0.0
+
 
 # seconds of the step; the parts of it (0 to 1) that an average rank computes, waits in its pipeline, and is kept by
 # messages that nothing hides or by slower ranks: they sum to 1
-Step = namedtuple("Step", "seconds computing bubble exposed")
+class Step(NamedTuple):
+    seconds: float
+    computing: float
+    bubble: float
+    exposed: float
 
-SCHEDULES = {"gpipe": pipeline.gpipe, "1f1b": pipeline.one_f_one_b, "interleaved": pipeline.interleaved}
+
+SCHEDULES: dict[str, Callable[..., pipeline.Orders]] = {
+    "gpipe": pipeline.gpipe,
+    "1f1b": pipeline.one_f_one_b,
+    "interleaved": pipeline.interleaved,
+}
 WAITING = "FBI"  # the kinds of events that wait for messages of split layers, and for weights that ZeRO 3 gathers
 
 
-def step(machine, layers, way, slowness=None):
+def step(machine: Machine, layers: Sequence[Layer], way: Way,
+         slowness: float | Sequence[Any] | Array | None = None) -> Step:
     """The `Step` of `layers`, in forward order, trained in this way on this machine.
 
     `slowness`: by what factor each rank's computing takes longer, an array [stages, data, split], or 1 for ranks that
@@ -91,11 +131,11 @@ def step(machine, layers, way, slowness=None):
     played = slowest[:, :1] if (slowest == slowest[:, :1]).all() else slowest
 
     @functools.cache
-    def event_s(stage, kind, scatters):
+    def event_s(stage: int, kind: str, scatters: bool) -> Any:
         done_s = work[stage, kind].run(played[rank_of[stage]], scatters)[0][-1]
         return done_s if done_s.size > 1 else float(done_s[0])
 
-    def seconds(event):
+    def seconds(event: pipeline.Event) -> Any:
         scatters = way.zero == 3 and last[rank_of[event.stage]][event.stage] == event
         return event_s(event.stage, event.kind, scatters)
 
@@ -119,7 +159,7 @@ def step(machine, layers, way, slowness=None):
 class _Work:
     """One kind of event of one block of layers, on one micro-batch: computing, and the messages that it waits for."""
 
-    def __init__(self, machine, block, way, kind):
+    def __init__(self, machine: Machine, block: Sequence[Layer], way: Way, kind: str) -> None:
         layers = block if kind == "F" else block[::-1]
         part = {"F": 1, "B": 1, "I": 0.5, "W": 0.5}[kind]
         waits = kind in WAITING
@@ -134,7 +174,7 @@ class _Work:
                         for size in self.sizes]
         self.gathers_s = self.moves_s if waits else [0.0] * len(layers)
 
-    def run(self, slow, scattering=False):
+    def run(self, slow: Array, scattering: bool = False) -> tuple[list[Array], Array]:
         """When each layer is done, from the start of the event, [layers][replicas]; when the link is free again.
 
         The link takes, in this order: the gather of the next layer, begun with this one, and, if `scattering`, the
@@ -153,7 +193,8 @@ class _Work:
         return ready_s, link_s
 
 
-def _new_weights_s(machine, way, whole, slow, stop_s):
+def _new_weights_s(machine: Machine, way: Way, whole: Sequence[tuple[_Work, pipeline.Span]], slow: Array,
+                   stop_s: Any) -> Any:
     """When each replica of a rank of the pipeline has its new weights: [data]. `whole`: for each of its blocks, in the
     order of the step, its work and the `Span` of the event after which its gradients are whole; `stop_s`: its last."""
     if way.data == 1:
@@ -174,7 +215,7 @@ def _new_weights_s(machine, way, whole, slow, stop_s):
     return stop_s
 
 
-def _orders(way):
+def _orders(way: Way) -> pipeline.Orders:
     if not isinstance(way.schedule, str):
         return _own_orders(way)
     if way.schedule not in SCHEDULES:
@@ -186,14 +227,15 @@ def _orders(way):
     return SCHEDULES[way.schedule](way.stages, way.micro_batches)
 
 
-def _own_orders(way):
+def _own_orders(way: Way) -> pipeline.Orders:
     """The orders of a schedule that the caller has written, if each stage computes forward and backward in them."""
     if not isinstance(way.schedule, (list, tuple)) or not all(isinstance(one, (list, tuple)) for one in way.schedule):
         raise ValueError(f"schedule is {way.schedule!r}: there are {', '.join(SCHEDULES)}, or a list of orders")
     orders = [list(order) for order in way.schedule]
     if len(orders) != way.stages:
         raise ValueError(f"{len(orders)} orders for {way.stages} stages: each rank of the pipeline needs one")
-    done, rank_of = {}, {}
+    done: dict[int, list[tuple[str, int]]] = {}
+    rank_of: dict[int, int] = {}
     for rank, order in enumerate(orders):
         for event in order:
             given.fields(f"An event of rank {rank} in schedule", event, pipeline.Event)
@@ -202,7 +244,7 @@ def _own_orders(way):
             if rank_of.setdefault(event.stage, rank) != rank:
                 raise ValueError(f"schedule has stage {event.stage} on ranks {rank_of[event.stage]} and {rank}: a "
                                  "stage has one rank")
-            done.setdefault(event.stage, []).append(tuple(event)[:2])
+            done.setdefault(event.stage, []).append((event.kind, event.micro_batch))
         if not order:
             raise ValueError(f"schedule has no events for rank {rank}: each rank of the pipeline needs some")
     if set(done) != set(range(len(done))):
@@ -219,7 +261,7 @@ def _own_orders(way):
     return orders
 
 
-def _factors(slowness):
+def _factors(slowness: object) -> Array:
     try:
         slow = np.asarray(slowness, float)
     except (TypeError, ValueError):
@@ -229,7 +271,7 @@ def _factors(slowness):
     return slow
 
 
-def _check_layers(layers):
+def _check_layers(layers: Sequence[Layer]) -> None:
     if not isinstance(layers, (list, tuple)):
         raise ValueError(f"layers is {layers!r}: it must be a list of Layer")
     checked = set()
@@ -249,7 +291,7 @@ def _check_layers(layers):
                 given.real(f"A size in sums of layer {number}", size)
 
 
-def _check_machine(machine):
+def _check_machine(machine: Machine) -> None:
     given.fields("machine", machine, Machine)
     for name in ("ranks_per_node", "links_per_node"):
         given.whole(name, getattr(machine, name))
@@ -262,7 +304,7 @@ def _check_machine(machine):
     given.whole("torus", machine.torus, least=0)
 
 
-def _check(machine, way):
+def _check(machine: Machine, way: Way) -> None:
     given.fields("way", way, Way)
     for name in ("data", "stages", "split", "micro_batches", "chunks"):
         given.whole(name, getattr(way, name))
