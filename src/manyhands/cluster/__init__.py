@@ -26,7 +26,18 @@ The backend is gloo. Scripts started with `cluster.launch` run outside of the em
 namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.cluster.cluster import Cluster
+    from manyhands.cluster.engines import emulated
+    from manyhands.cluster.faults.kinds import (
+        ClusterNotStarted, ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied,
+        RankError, Where
+    )
 
 _FAULTS = ["ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",
            "Mismatch", "RankDied", "RankError", "Where"]
@@ -34,7 +45,7 @@ _HOME = {"Cluster": "manyhands.cluster.cluster", **dict.fromkeys(_FAULTS, "manyh
 __all__ = ["Cluster", *_FAULTS, "emulated"]
 
 
-def __getattr__(name):  # the guard, the controller and a launched script need none of these
+def __getattr__(name: str) -> object:  # the guard, the controller and a launched script need none of these
     if name == "emulated":
         return import_module("manyhands.cluster.engines.emulated")
     if name in _HOME:
@@ -42,5 +53,5 @@ def __getattr__(name):  # the guard, the controller and a launched script need n
     raise AttributeError(f"module 'manyhands.cluster' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
