@@ -123,7 +123,9 @@ class Cluster(Healing, UnderWay):
     @property
     def backend(self) -> str:
         """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else "gloo"."""
-        return self._check_running().backend
+        if self._runtime is None:  # `getattr(cluster, "backend", None)` asks for it too
+            raise AttributeError(SENTENCES_CORE["stopped"].format(name=self.name))
+        return self._runtime.backend
 
     @property
     def patience_s(self) -> float:

@@ -236,7 +236,8 @@ def run_cell(code: str, cell: int) -> Reply:
     finally:
         _joined().end()
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
-    error = result.error_before_exec or result.error_in_exec or next(filter(None, reversed(shown_errors)), None)
+    raised = (result.error_before_exec, result.error_in_exec, *reversed(shown_errors))
+    error = next((one for one in raised if one is not None), None)  # an exception of the learner's may be false
     if "torch" in sys.modules:
         _joined().recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
