@@ -31,12 +31,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from manyhands.cluster.cluster import Cluster
-    from manyhands.cluster.engines import emulated
+if TYPE_CHECKING:  # what __getattr__ gives
+    from manyhands.cluster.cluster import Cluster as Cluster
+    from manyhands.cluster.engines import emulated as emulated
     from manyhands.cluster.faults.kinds import (
-        ClusterNotStarted, ClusterStopped, ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied,
-        RankError, Where
+        ClusterNotStarted as ClusterNotStarted, ClusterStopped as ClusterStopped, ControllerDied as ControllerDied,
+        Fault as Fault, Hang as Hang, Interrupted as Interrupted, LimitExceeded as LimitExceeded,
+        Mismatch as Mismatch, RankDied as RankDied, RankError as RankError, Where as Where
     )
 
 _FAULTS = ["ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",

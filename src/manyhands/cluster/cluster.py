@@ -31,7 +31,6 @@ from manyhands.cluster.show import Progress, show_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Any
 
     from manyhands.cluster.check_arguments import Framework, Profile, Ranks
@@ -196,7 +195,7 @@ class Cluster(Healing, UnderWay):
         """Set variables on every rank: `cluster.push({"x": 3})`."""
         self.run(set_variables, variables)
 
-    def launch(self, script: str, *args: Any, with_: Launcher = "torchrun", nodes: int | None = None,
+    def launch(self, script: str | os.PathLike[str], *args: Any, with_: Launcher = "torchrun", nodes: int | None = None,
                ranks_per_node: int | None = None, **options: Any) -> Launch:
         """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
         see manyhands.cluster.launch.run_script."""

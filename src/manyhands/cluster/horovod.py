@@ -16,7 +16,6 @@ from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import is_user_file, threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
     from typing import Any
 

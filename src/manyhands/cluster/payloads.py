@@ -66,6 +66,13 @@ class Report(Stand, total=False):
     seen: bool
 
 
+class RankFacts(TypedDict):
+    """Where a rank is."""
+
+    pid: int
+    host: str
+
+
 class RaisedError(TypedDict):
     """An exception on a rank."""
 

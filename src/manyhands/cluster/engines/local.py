@@ -20,7 +20,6 @@ from manyhands.cluster.host.surroundings import without_errors
 from manyhands.cluster.on_rank.signalled_stack import processor_s
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     import ipyparallel as ipp

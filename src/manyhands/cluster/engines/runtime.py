@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from manyhands.cluster.engines.shape import Shape
     from manyhands.cluster.faults.watch import Watch
     from manyhands.cluster.host.ports import Reservation
-    from manyhands.cluster.payloads import Duty, Exit, Stand, TaskConfig
+    from manyhands.cluster.payloads import Duty, Exit, RankFacts, Stand, TaskConfig
 
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
 
@@ -160,7 +160,7 @@ class Runtime:
             environment["MANYHANDS_BACKEND"] = self.backend
             joined |= self.submit([rank], agent.join, (rank, self.reports.url, self.reports.token, self.folder,
                                                        environment, sys.path))
-        self.facts = answers(joined, limit)
+        self.facts: dict[int, RankFacts] = answers(joined, limit)
 
     def _loopback(self) -> dict[str, str]:
         """Ranks on one machine talk over its loopback device, which is there without a network too."""

@@ -11,7 +11,7 @@ from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from manyhands.cluster.faults.kinds import Where

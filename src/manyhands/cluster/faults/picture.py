@@ -7,7 +7,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from manyhands.cluster.faults.kinds import Where
 

@@ -10,7 +10,7 @@ from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.unfinished import each, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from manyhands.cluster.check_arguments import Ranks
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from manyhands.cluster.faults.kinds import Fault
     from manyhands.cluster.faults.source_lines import Places
     from manyhands.cluster.faults.unfinished import Namer, Unfinished
-    from manyhands.cluster.payloads import Spot
 
 ANSWER_S = 20.0
 WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run from there starts no communication

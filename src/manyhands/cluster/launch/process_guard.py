@@ -24,9 +24,8 @@ import sys
 import threading
 import time
 
-TYPE_CHECKING = False  # without `typing`, which would take as long as all other imports here
+TYPE_CHECKING = False  # not from `typing`, because this program starts in milliseconds
 if TYPE_CHECKING:
-    from types import FrameType
     from typing import Any, NoReturn
 
     import psutil

@@ -23,7 +23,7 @@ from manyhands.cluster.launch.command_lines import GUARD
 from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints", ".tox", ".mypy_cache"}
 COPIED_BYTES, COPIED_FILES = 4 * 2**30, 40_000  # of a whole copy

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from manyhands.cluster.host.ports import Reservation
-    from manyhands.cluster.payloads import LeftFacts, Note, Reply, Report, Stand
+    from manyhands.cluster.payloads import LeftFacts, Note, RankFacts, Reply, Report, Stand
 
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
@@ -129,7 +129,7 @@ def _own_wait() -> tuple[Note, str] | None:
     return note, f"wait {wait.number}"
 
 
-def join(rank: int, url: str, token: str, folder: str, environment: dict[str, str], path: list[str]) -> dict[str, Any]:
+def join(rank: int, url: str, token: str, folder: str, environment: dict[str, str], path: list[str]) -> RankFacts:
     """Make this process rank `rank`: set its environment, start its reports. Returns facts about it.
 
     `path` is the notebook's sys.path: a module that can be imported there can be imported here.

@@ -21,7 +21,7 @@ from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, inne
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TextIO
+    from typing import TextIO
 
     from manyhands.cluster.payloads import Note, Spot, Stand
 
