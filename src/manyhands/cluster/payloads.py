@@ -73,11 +73,16 @@ class RankFacts(TypedDict):
     host: str
 
 
-class RaisedError(TypedDict):
+class ErrorMessage(TypedDict):
+    """What an exception says."""
+
+    evalue: str
+
+
+class RaisedError(ErrorMessage):
     """An exception on a rank."""
 
     ename: str
-    evalue: str
     lines: list[Spot]
     traceback: str
     memory: bool  # no memory was left
@@ -115,29 +120,26 @@ class LeftFacts(Facts, total=False):
     busy: bool  # a thread of the learner's goes on
 
 
-class _Ended(TypedDict):
+class Reply(TypedDict, total=False):
+    """How a cell or a function has ended on a rank."""
+
     ok: bool
     error: RaisedError | None
     notes: list[Note]
     names: list[str]
     begun: Facts
-
-
-class Reply(_Ended, total=False):
-    """How a cell or a function has ended on a rank."""
-
     out: str | None  # of a cell: its last value, as text
     value: Any  # of a function
 
 
 class _Status(TypedDict):
     status: int | None
-    memory: bool
 
 
 class Exit(_Status, total=False):
     """How a rank's process has ended: its wait status, if it is known, and whether it grew over its limit."""
 
+    memory: bool
     node: str  # of a rank that was lost with its node
 
 

@@ -16,11 +16,21 @@ from manyhands.cluster.show import in_this_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Protocol
 
-    from manyhands.cluster.engines.runtime import Runtime
     from manyhands.cluster.faults.kinds import Outcome
     from manyhands.cluster.faults.source_lines import Places
     from manyhands.cluster.payloads import Exit, Note, RaisedError, Report, TaskConfig
+
+    class Newest(Protocol):
+        @property
+        def newest(self) -> Mapping[int, Report]: ...
+
+    class Witness(Protocol):  # a Runtime, or what has the same of a script
+        @property
+        def reports(self) -> Newest: ...
+        def log_tail(self, rank: int) -> list[str]: ...
+        def struck(self, rank: int) -> list[str]: ...
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
                    "Timed out waiting")
@@ -28,7 +38,7 @@ TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with 
 WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
-def states(outcome: Outcome, runtime: Runtime, cell_file: str, places: Places, memory_mib: int | None,
+def states(outcome: Outcome, runtime: Witness, cell_file: str, places: Places, memory_mib: int | None,
            world_size: int) -> dict[int, Where]:
     """{rank: Where} at the end of the watch; and what was left open goes into `outcome.open`."""
     where: dict[int, Where] = {}

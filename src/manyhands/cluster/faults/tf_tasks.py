@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from manyhands.cluster.faults.kinds import Where
-    from manyhands.cluster.payloads import RaisedError, TaskConfig
+    from manyhands.cluster.payloads import ErrorMessage, TaskConfig
 
 CONNECT_S = 0.3
 STARTS = re.compile(r"(Strategy|connect_to_cluster)$")  # what waits until every task has started
@@ -65,7 +65,7 @@ def cause_of_same_task(configs: Mapping[int, TaskConfig | None]) -> Cause | None
     return None
 
 
-def mismatch(error: RaisedError) -> str | None:
+def mismatch(error: ErrorMessage) -> str | None:
     """What TensorFlow has said of collectives that do not fit together, as a likely cause; or None."""
     found = MISMATCH.search(error["evalue"])
     if found is None:

@@ -11,10 +11,6 @@ import errno
 import random
 import socket
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 FIRST, LAST = 20000, 31999  # below Linux's ephemeral range: the kernel gives none of these to an outgoing connection
 _draw = random.SystemRandom()  # not the generator that a learner seeds
