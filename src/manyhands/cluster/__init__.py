@@ -26,7 +26,19 @@ The backend is gloo. Scripts started with `cluster.launch` run outside of the em
 namespaces are forbidden, `Cluster` raises RuntimeError with that sentence.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what __getattr__ gives
+    from manyhands.cluster.cluster import Cluster as Cluster
+    from manyhands.cluster.engines import emulated as emulated
+    from manyhands.cluster.faults.kinds import (
+        ClusterNotStarted as ClusterNotStarted, ClusterStopped as ClusterStopped, ControllerDied as ControllerDied,
+        Fault as Fault, Hang as Hang, Interrupted as Interrupted, LimitExceeded as LimitExceeded,
+        Mismatch as Mismatch, RankDied as RankDied, RankError as RankError, Where as Where
+    )
 
 _FAULTS = ["ClusterNotStarted", "ClusterStopped", "ControllerDied", "Fault", "Hang", "Interrupted", "LimitExceeded",
            "Mismatch", "RankDied", "RankError", "Where"]
@@ -34,7 +46,7 @@ _HOME = {"Cluster": "manyhands.cluster.cluster", **dict.fromkeys(_FAULTS, "manyh
 __all__ = ["Cluster", *_FAULTS, "emulated"]
 
 
-def __getattr__(name):  # the guard, the controller and a launched script need none of these
+def __getattr__(name: str) -> object:  # the guard, the controller and a launched script need none of these
     if name == "emulated":
         return import_module("manyhands.cluster.engines.emulated")
     if name in _HOME:
@@ -42,5 +54,5 @@ def __getattr__(name):  # the guard, the controller and a launched script need n
     raise AttributeError(f"module 'manyhands.cluster' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])

@@ -1,17 +1,23 @@
 """Where each rank can be reached: what a framework that wants a list of all addresses beforehand must be told
 (TensorFlow's TF_CONFIG)."""
 
+from __future__ import annotations
+
 import json
 import os
 import socket
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.ports import reserve
 
-_held = []  # the ports that this rank has told the others of: held until the process ends
+if TYPE_CHECKING:
+    from manyhands.cluster.host.ports import Reservation
+
+_held: list[Reservation] = []  # the ports that this rank has told the others of: held until the process ends
 
 
-def exchange(timeout_s=30):
+def exchange(timeout_s: float = 30) -> list[str]:
     """The addresses of all ranks, ["host:port", ...] in the order of the ranks:
     on each rank's host one port that nobody else takes.
 
@@ -30,7 +36,7 @@ def exchange(timeout_s=30):
                 timeout_s)
 
 
-def meet(rank, world_size, meeting, word, timeout_s):
+def meet(rank: int, world_size: int, meeting: tuple[str, int], word: str, timeout_s: float) -> list[str]:
     """The words of all ranks, on each of them: rank 0 waits at `meeting`, a (host, port) of its own,
     and hands out the list."""
     deadline = time.monotonic() + timeout_s
@@ -49,8 +55,9 @@ def meet(rank, world_size, meeting, word, timeout_s):
                            "All of them must call this function.") from None
 
 
-def _collect(world_size, meeting, word, deadline):
-    words, connections = {0: word}, []
+def _collect(world_size: int, meeting: tuple[str, int], word: str, deadline: float) -> list[str]:
+    words = {0: word}
+    connections: list[socket.socket] = []
     with socket.create_server(meeting, backlog=world_size) as door:
         try:
             while len(words) < world_size:
@@ -70,7 +77,7 @@ def _collect(world_size, meeting, word, deadline):
                 connection.close()
 
 
-def _reach(meeting, deadline):
+def _reach(meeting: tuple[str, int], deadline: float) -> socket.socket:
     """A connection to rank 0, as soon as it is there."""
     while True:
         left_s = deadline - time.monotonic()

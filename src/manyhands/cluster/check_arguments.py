@@ -1,11 +1,22 @@
 """What a cluster is given: arguments, environment, this machine.
 What cannot work is told in a sentence before anything starts."""
 
+from __future__ import annotations
+
 import os
 import sys
 from numbers import Real
+from typing import TYPE_CHECKING
 
 from manyhands.machine import processors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Literal, TypeAlias
+
+    Ranks: TypeAlias = int | Iterable[int]  # one rank, or several
+    Framework: TypeAlias = Literal["torch", "tensorflow", "both"]
+    Profile: TypeAlias = Literal["local", "emulated", "mpi", "slurm", "ssh", "containers"]
 
 RANKS_PER_CORE = 16  # more would only be slow; MANYHANDS_MAX_RANKS lifts the limit
 FRAMEWORKS = {"torch": ["torch"], "tensorflow": ["tensorflow"], "both": ["torch", "tensorflow"], None: []}
@@ -15,18 +26,18 @@ LARGEST_RANK = 999_999  # that anybody may name
 FILES, FILES_PER_RANK = 128, 4
 
 
-def seconds(name, value):
+def seconds(name: str, value: float | None) -> float | None:
     """`value`, a number above 0 (infinity is one), or None."""
     return None if value is None else positive(name, value)
 
 
-def positive(name, value):
+def positive(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
         raise ValueError(SENTENCES["not above 0"].format(name=name, given=value))
     return float(value)
 
 
-def setting(name, default):
+def setting(name: str, default: float) -> float:
     """The number above 0 in the environment variable `name`, or `default`."""
     text = os.environ.get(name) or default
     try:
@@ -35,7 +46,7 @@ def setting(name, default):
         raise ValueError(SENTENCES["not above 0"].format(name=f"the environment variable {name}", given=text)) from None
 
 
-def check_ranks(ranks, world_size):
+def check_ranks(ranks: Ranks, world_size: int) -> list[int]:
     """`ranks`, one or several, as a sorted list without doubles."""
     if isinstance(ranks, str) or not (isinstance(ranks, int) or hasattr(ranks, "__iter__")):
         raise ValueError(SENTENCES["not ranks"].format(given=ranks, last=world_size - 1))
@@ -50,7 +61,8 @@ def check_ranks(ranks, world_size):
     return sorted(found)
 
 
-def check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank, memory_mib):
+def check_shape(nodes: int, ranks_per_node: int, framework: str | None, profile: str, threads_per_rank: int,
+                memory_mib: int | None) -> None:
     if framework not in list(FRAMEWORKS):
         raise ValueError(SENTENCES["framework"].format(given=framework))
     if profile not in PROFILES:
@@ -66,7 +78,7 @@ def check_shape(nodes, ranks_per_node, framework, profile, threads_per_rank, mem
         raise ValueError(SENTENCES["too many"].format(asked=asked, cores=cores, most=most))
 
 
-def check_python(world_size):
+def check_python(world_size: int) -> None:
     """RuntimeError where this process, or those that it starts, would end in an error of somebody else's code."""
     if sys.flags.optimize > 1 or os.environ.get("PYTHONOPTIMIZE", "0") not in ("", "0", "1"):
         raise RuntimeError(SENTENCES["optimized"])

@@ -1,21 +1,23 @@
 """`Cluster`: many ranks, one notebook. Starts them, runs cells on them under a watch, heals them, stops them."""
 
+from __future__ import annotations
+
 import atexit
 import itertools
 import os
 import sys
 import time
-from collections import namedtuple
+from typing import TYPE_CHECKING, TypeVar
 
 from manyhands.cluster import check_arguments
 from manyhands.cluster.check_arguments import FRAMEWORKS
 from manyhands.cluster.engines import emulated
 from manyhands.cluster.engines.runtime import Runtime
 from manyhands.cluster.faults import explain, live_line
-from manyhands.cluster.faults.healing import Healing, Turn, is_broken
+from manyhands.cluster.faults.healing import Healing, Setup, Turn, is_broken
 from manyhands.cluster.faults.kinds import ClusterStopped
 from manyhands.cluster.faults.picture import world
-from manyhands.cluster.faults.sentences import SENTENCES
+from manyhands.cluster.faults.sentences import SENTENCES, SENTENCES_CORE
 from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.faults.under_way import WITHOUT_CALLS, UnderWay
 from manyhands.cluster.faults.unfinished import Unfinished
@@ -24,11 +26,22 @@ from manyhands.cluster.host import surroundings
 from manyhands.cluster.host.devices import PATIENCE_S
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import read
+from manyhands.cluster.on_rank.variables import get_value, set_variables
 from manyhands.cluster.show import Progress, show_outputs
 
-Setup = namedtuple("Setup", "key code ranks first_line")  # a cell marked --setup
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from manyhands.cluster.check_arguments import Framework, Profile, Ranks
+    from manyhands.cluster.faults.kinds import Fault, Outcome
+    from manyhands.cluster.launch.command_lines import Launcher
+    from manyhands.cluster.launch.run_script import Launch
+    from manyhands.rehearsal.cells import Rehearsed
+
+T = TypeVar("T")
 LINE_AFTER_S, RUNNING_AFTER_S = 2.0, 3.0  # when a cell's line may first be shown: of ranks that wait, and of others
-_running = {}  # name -> Cluster, of this process
+_running: dict[str, Cluster] = {}  # by name, of this process
 _PID = os.getpid()
 
 
@@ -56,8 +69,10 @@ class Cluster(Healing, UnderWay):
     controller or ranks do not start.
     """
 
-    def __init__(self, nodes=1, ranks_per_node=4, framework="torch", *, profile=None, patience_s=None, limit_s=120.0,
-                 threads_per_rank=1, memory_mib=None, name="cluster", rate_mbit=None, delay_ms=None):
+    def __init__(self, nodes: int = 1, ranks_per_node: int = 4, framework: Framework | None = "torch", *,
+                 profile: Profile | None = None, patience_s: float | None = None, limit_s: float = 120.0,
+                 threads_per_rank: int = 1, memory_mib: int | None = None, name: str = "cluster",
+                 rate_mbit: float | None = None, delay_ms: float | None = None) -> None:
         from manyhands.cluster import magic
 
         magic.register()  # if the start fails, `%%px` says that there is no cluster
@@ -68,8 +83,10 @@ class Cluster(Healing, UnderWay):
                             for backend, usual in PATIENCE_S.items()}
         self.limit_s = check_arguments.positive("limit_s", limit_s)
         self.threads_per_rank, self.memory_mib, self.name = threads_per_rank, memory_mib, name
-        self.fault, self.names = None, []
-        self._setups, self._cells, self._places = [], itertools.count(1), Places()
+        self.fault: Fault | None = None
+        self.names: list[str] = []
+        self._setups: list[Setup] = []
+        self._cells, self._places = itertools.count(1), Places()
         self._last_cell, self._unfinished = "", Unfinished(self._ask)
         self._sound, self._lost, self._unmade, self._turn = True, set(), [], Turn(name)  # see faults/healing.py
         check_arguments.check_shape(nodes, ranks_per_node, framework, self.profile, threads_per_rank, memory_mib)
@@ -80,7 +97,7 @@ class Cluster(Healing, UnderWay):
         if name in _running:
             print(SENTENCES_CORE["replaced"].format(n=_running[name].world_size, name=name))
             _running[name].stop()
-        self._runtime = Runtime(self, FRAMEWORKS[framework])
+        self._runtime: Runtime | None = Runtime(self, FRAMEWORKS[framework])
         try:
             with Progress(SENTENCES_CORE["starting"].format(n=self.world_size)):
                 self._runtime.start()
@@ -95,31 +112,33 @@ class Cluster(Healing, UnderWay):
     # ---------------------------------------------------------------- facts
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         return self.nodes * self.ranks_per_node
 
     @property
-    def ranks(self):
+    def ranks(self) -> list[int]:
         return list(range(self.world_size))
 
     @property
-    def backend(self):
+    def backend(self) -> str:
         """The process group's backend that suits the devices: "nccl" with a GPU for each rank, else "gloo"."""
+        if self._runtime is None:  # `getattr(cluster, "backend", None)` asks for it too
+            raise AttributeError(SENTENCES_CORE["stopped"].format(name=self.name))
         return self._runtime.backend
 
     @property
-    def patience_s(self):
+    def patience_s(self) -> float:
         """How long all ranks may wait before that is a hang. Which backend real nodes have is known when they run."""
         return self._patience_s[self.backend]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "" if self._runtime else ", stopped"
         return (
             f"Cluster(nodes={self.nodes}, ranks_per_node={self.ranks_per_node}, framework={self.framework!r}, "
             f"profile={self.profile!r}{state})"
         )
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         text = {"text/plain": repr(self)}
         if self._runtime is None or not self._runtime.can_renew():
             return text
@@ -133,7 +152,8 @@ class Cluster(Healing, UnderWay):
 
     # ---------------------------------------------------------------- running
 
-    def px(self, code, ranks=None, setup=False, patience_s=None, limit_s=None, first_line=1, key=None):
+    def px(self, code: str, ranks: Ranks | None = None, setup: bool = False, patience_s: float | None = None,
+           limit_s: float | None = None, first_line: int = 1, key: str | None = None) -> None:
         """Run the text `code` on all ranks, or on `ranks`, as a `%%px` cell does. Shows what they print, in rank order.
 
         setup=True: run it again after each healing; a later text with the same `key` takes its place. Raises a Fault
@@ -151,7 +171,8 @@ class Cluster(Healing, UnderWay):
             ]
             self._unmade = [one for one in self._unmade if one.key != (key or code)]
 
-    def run(self, function, *args, ranks=None, patience_s=None, limit_s=None):
+    def run(self, function: Callable[..., T], *args: Any, ranks: Ranks | None = None, patience_s: float | None = None,
+            limit_s: float | None = None) -> list[T]:
         """Call `function(*args)` on all ranks, or on `ranks`; returns the list of results in rank order.
 
         The function is sent by value; what it needs it must import itself. Raises a Fault as `px` does.
@@ -166,15 +187,16 @@ class Cluster(Healing, UnderWay):
             self._finish(outcome, "", limit_s, tell, talks)
         return [outcome.results[rank]["value"] for rank in sorted(outcome.results)]
 
-    def pull(self, name):
+    def pull(self, name: str) -> list[Any]:
         """The values of a variable on every rank, or of an expression of the rank's variables, in rank order."""
-        return self.run(_get_value, name)
+        return self.run(get_value, name)
 
-    def push(self, variables):
+    def push(self, variables: dict[str, Any]) -> None:
         """Set variables on every rank: `cluster.push({"x": 3})`."""
-        self.run(_set_variables, variables)
+        self.run(set_variables, variables)
 
-    def launch(self, script, *args, with_="torchrun", nodes=None, ranks_per_node=None, **options):
+    def launch(self, script: str | os.PathLike[str], *args: Any, with_: Launcher = "torchrun", nodes: int | None = None,
+               ranks_per_node: int | None = None, **options: Any) -> Launch:
         """Run a script under a real launcher, on as many nodes and ranks as this cluster has:
         see manyhands.cluster.launch.run_script."""
         from manyhands.cluster.launch.run_script import launch
@@ -182,7 +204,7 @@ class Cluster(Healing, UnderWay):
         return launch(script, *args, with_=with_, nodes=nodes or self.nodes,
                       ranks_per_node=ranks_per_node or self.ranks_per_node, **options)
 
-    def rehearse(self):
+    def rehearse(self) -> Rehearsed:
         """`with cluster.rehearse():` around cells of torch: what NCCL on GPUs would do with what the ranks ask of
         torch.distributed in the block is told when it ends; see manyhands.rehearsal. `%%px --rehearse` does one cell.
         """
@@ -190,13 +212,13 @@ class Cluster(Healing, UnderWay):
 
         return Rehearsed(self)
 
-    def place(self, file, line):
+    def place(self, file: str, line: int) -> str:
         """A line of the learner's in words: "line 3 of this cell", where the cell that ran last is this one."""
         return self._places.named(file, line, self._last_cell)
 
     # ---------------------------------------------------------------- healing
 
-    def heal(self):
+    def heal(self) -> None:
         """New processes for all ranks, in the same cluster; then the cells marked --setup run again.
 
         All variables on the ranks are lost: a process group cannot go on with a part of its members.
@@ -205,7 +227,7 @@ class Cluster(Healing, UnderWay):
             self._check_running()
             self._mend()
 
-    def stop(self):
+    def stop(self) -> None:
         """End all processes of this cluster. Safe to call twice."""
         if self._runtime is not None:
             self._runtime.stop()
@@ -213,26 +235,28 @@ class Cluster(Healing, UnderWay):
         if _running.get(self.name) is self:
             del _running[self.name]
 
-    def __enter__(self):
+    def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.stop()
 
     # ---------------------------------------------------------------- inside
 
-    def _check_running(self):
+    def _check_running(self) -> Runtime:
         if self._runtime is None:
             raise ClusterStopped(SENTENCES_CORE["stopped"].format(name=self.name))
+        return self._runtime
 
-    def _execute(self, function, args, ranks, patience_s, limit_s, cell_file):
+    def _execute(self, function: Callable[..., Any], args: tuple[Any, ...], ranks: Ranks | None,
+                 patience_s: float | None, limit_s: float | None, cell_file: str) -> Outcome:
         targets = self.ranks if ranks is None else check_arguments.check_ranks(ranks, self.world_size)
         patience_s, limit_s = (
             check_arguments.seconds("patience_s", patience_s),
             check_arguments.seconds("limit_s", limit_s),
         )
         cell, started = next(self._cells), time.monotonic()
-        runtime = self._runtime
+        runtime = self._check_running()
         runtime.reports.clear()
         self._sound = False
         try:
@@ -261,19 +285,20 @@ class Cluster(Healing, UnderWay):
         self.names = sorted(set(self.names).union(*made))
         return outcome
 
-    def _progress(self, watch, seconds, cell_file):
+    def _progress(self, watch: Watch, seconds: float, cell_file: str) -> str:
         """The line of a cell that has run for so long: what its ranks wait in, or that they run."""
         waiting = live_line.line(watch, self._places, cell_file)
         running = SENTENCES_CORE["running"].format(n=len(watch.asked), seconds=f"{seconds:.0f}")
         return waiting or (running if seconds >= RUNNING_AFTER_S else "")
 
-    def _fault(self, outcome, cell_file, limit_s):
-        self._check_running()  # another thread may have stopped it meanwhile
-        where = explain.states(outcome, self._runtime, cell_file, self._places, self.memory_mib, self.world_size)
+    def _fault(self, outcome: Outcome, cell_file: str, limit_s: float | None) -> Fault | None:
+        runtime = self._check_running()  # another thread may have stopped it meanwhile
+        where = explain.states(outcome, runtime, cell_file, self._places, self.memory_mib, self.world_size)
         return explain.make(outcome, where, self.world_size, limit_s or self.limit_s, self._unmade_head,
-                            {rank: self._runtime.tf_config(rank) for rank in self.ranks})
+                            {rank: runtime.tf_config(rank) for rank in self.ranks})
 
-    def _finish(self, outcome, cell_file, limit_s, tell=True, talks=True):
+    def _finish(self, outcome: Outcome, cell_file: str, limit_s: float | None, tell: bool = True,
+                talks: bool = True) -> None:
         fault = self._fault(outcome, cell_file, limit_s)
         self._sound = fault is None or not is_broken(outcome, fault)
         show_outputs(outcome)
@@ -297,31 +322,8 @@ class Cluster(Healing, UnderWay):
         raise fault
 
 
-def _get_value(expression):
-    from IPython import get_ipython
-
-    return eval(expression, get_ipython().user_ns)
-
-
-def _set_variables(variables):
-    from IPython import get_ipython
-
-    get_ipython().user_ns.update(variables)
-
-
-SENTENCES_CORE = {
-    "starting": "starting {n} ranks ...",
-    "running": "running on {n} ranks {seconds} s",
-    "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are "
-                "lost, and a new cluster replaces it. To keep both, give the second one a different name: Cluster(..., "
-                "name=\"second\").",
-    "stopped": "The cluster {name!r} was stopped, so its ranks no longer exist. Run the cell with Cluster(...) again, "
-               "and then the cells below it.",
-}
-
-
 @atexit.register
-def _stop_all():
+def _stop_all() -> None:
     if os.getpid() != _PID:  # a fork of the notebook's process, by a learner's hand: the cluster is not its own
         return
     for cluster in list(_running.values()):

@@ -1,23 +1,34 @@
 """What `horovodrun` does for its processes, for ranks that run already:
 a meeting place, and the environment that names it."""
 
+from __future__ import annotations
+
 import functools
+import itertools
 import os
 import socket
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.stack import is_user_file, threads
 
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from manyhands.cluster.on_rank.recorder import Recorder
+    from manyhands.cluster.on_rank.stack import Stack
+
 # so often Horovod looks for tensors to send. Its own choice, 1 ms, keeps a quarter of a core busy on each rank, for
 # nothing
 CYCLE_MS = 5
-_servers = {}  # port -> the server, on rank 0
+_servers: dict[int, Any] = {}  # port -> Horovod's server, on rank 0
 
 
-def rendezvous(size=None):
+def rendezvous(size: int | None = None) -> None:
     """Prepare the next `hvd.init()` of this process. All ranks of a cluster call it,
     outside of Horovod (not between init and shutdown).
 
@@ -53,7 +64,7 @@ def rendezvous(size=None):
             _note_waits(agent.RANK.recorder)
 
 
-def _serve(size, local_size, cross_size):
+def _serve(size: int, local_size: int, cross_size: int) -> None:
     """Start the server, once in this process, and tell it how many will come to each of its scopes."""
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if port not in _servers:
@@ -65,7 +76,7 @@ def _serve(size, local_size, cross_size):
                    **{f"cross_{local_rank}": cross_size for local_rank in range(local_size)}})
 
 
-def _wait_for_server(patience_s=60):
+def _wait_for_server(patience_s: float = 60) -> None:
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -77,7 +88,7 @@ def _wait_for_server(patience_s=60):
             time.sleep(0.02)
 
 
-def _server():
+def _server() -> type[Any]:
     """Horovod's server, with room for all who knock at once:
     it has Python's 5, and who finds no room waits for a second."""
     from horovod.runner.http.http_server import RendezvousHTTPServer
@@ -88,13 +99,13 @@ def _server():
     return Server
 
 
-def _handler():
+def _handler() -> type[Any]:
     """Horovod's handler, with one fault mended: the end of one scope made it forget who had finished in the others, so
     that their addresses stayed behind and misled the next `hvd.init()`."""
     from horovod.runner.http.http_server import RendezvousHandler
 
     class Handler(RendezvousHandler):
-        def do_DELETE(self):
+        def do_DELETE(self) -> None:
             _, scope, key = self.path.split("/")
             server = self.server
             with server.finished_list_lock, server.cache_lock:
@@ -108,7 +119,7 @@ def _handler():
     return Handler
 
 
-def _interface(address, port):
+def _interface(address: str, port: int) -> str:
     """The name of the network interface through which this host reaches `address`."""
     import psutil
 
@@ -118,7 +129,7 @@ def _interface(address, port):
     return next(name for name, addresses in psutil.net_if_addrs().items() if any(a.address == own for a in addresses))
 
 
-def _know_threads(stack):
+def _know_threads(stack: Stack) -> None:
     """Have the threads that Horovod starts known to `stack`: they look for tensors all the time, so a process that
     waits in Horovod is never idle."""
     from horovod.common.basics import HorovodBasics
@@ -128,18 +139,18 @@ def _know_threads(stack):
         return
 
     @functools.wraps(original)
-    def init(*args, **kwargs):
+    def init(*args: Any, **kwargs: Any) -> Any:
         before = threads()
         try:
             return original(*args, **kwargs)
         finally:
             stack.never_rest = threads() - before
 
-    init.stack = stack
+    init.stack = stack  # type: ignore[attr-defined]  # for the look above
     HorovodBasics.init = init
 
 
-def _note_waits(recorder):
+def _note_waits(recorder: Recorder) -> None:
     """Have each wait of horovod.torch noted while it lasts: its own threads keep the process busy, so that the stack
     alone does not tell a rank that waits from one that computes."""
     from horovod.torch import mpi_lib_v2 as library
@@ -148,21 +159,22 @@ def _note_waits(recorder):
     if getattr(original, "recorder", None) is recorder:
         return
 
-    def wait(handle):
-        wait.count += 1
+    numbers = itertools.count(1)
+
+    def wait(handle: int) -> Any:
         # ranks may wait for their tensors in any order
         recorder._write({"call": _asked(sys._getframe(1)), "group": f"horovod on rank {os.environ['RANK']}",
-                         "sequence": wait.count})
+                         "sequence": next(numbers)})
         try:
             return original(handle)
         finally:
             recorder._leave()
 
-    wait.recorder, wait.count = recorder, 0
+    wait.recorder = recorder  # type: ignore[attr-defined]  # for the look above
     library.horovod_torch_wait_and_clear = wait
 
 
-def _asked(frame):
+def _asked(frame: FrameType | None) -> str:
     """The name of Horovod's function that the learner called."""
     name = ""
     while frame is not None and not is_user_file(frame.f_code.co_filename):

@@ -1,7 +1,10 @@
 """`%%px`: run a cell on all ranks. `%px` is the same for one line."""
 
+from __future__ import annotations
+
 from argparse import ArgumentTypeError
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from IPython import get_ipython
 from IPython.core.error import UsageError
@@ -11,10 +14,15 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from manyhands.cluster.check_arguments import LARGEST_RANK
 from manyhands.cluster.faults.source_lines import LINE_END
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def _ranks(text):
+    from manyhands.cluster.cluster import Cluster
+
+
+def _ranks(text: str) -> list[int]:
     """`0,2` or `0-2` -> [0, 2] or [0, 1, 2]."""
-    ranks = []
+    ranks: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal() or int(first) > int(last or first):
@@ -25,7 +33,7 @@ def _ranks(text):
     return ranks
 
 
-def _first_line(shell, body):
+def _first_line(shell: Any, body: str) -> int:
     """The number, in the cell that runs, of the line at which the body of its `%%px` begins;
     2 where the cell cannot be seen."""
     try:
@@ -37,7 +45,7 @@ def _first_line(shell, body):
     return 1 + len(LINE_END.findall(cell.rstrip())) - len(LINE_END.findall(body.rstrip()))
 
 
-def _cell_id(shell):
+def _cell_id(shell: Any) -> str | None:
     """JupyterLab's id of the cell that runs, so that an edited --setup cell takes the place of what it was;
     elsewhere None."""
     try:
@@ -50,7 +58,7 @@ def _cell_id(shell):
 class RankMagics(Magics):
     """The magics of the newest cluster of this kernel."""
 
-    cluster = None
+    cluster: Cluster | None = None
 
     @magic_arguments()
     @argument("--ranks", type=_ranks, help="run on these ranks only: 0,2 or 0-2")
@@ -61,7 +69,7 @@ class RankMagics(Magics):
               help="report what NCCL on GPUs would do with this cell's communication")
     @argument("statement", nargs="*", help="for %%px: the line to run")
     @line_cell_magic
-    def px(self, line, cell=None):
+    def px(self, line: str, cell: str | None = None) -> None:
         """Run a cell (%%px) or a line (%px) on all ranks; shows what they print, in rank order."""
         if self.cluster is None:
             raise UsageError("%%px needs a cluster, but none is running in this notebook. Run the cell that starts "
@@ -83,7 +91,7 @@ class RankMagics(Magics):
             raise UsageError(f"%%px: {wrong}") from None
 
 
-def register(cluster=None):
+def register(cluster: Cluster | None = None) -> None:
     """Make `%%px` mean this cluster, where there is an IPython. Without a cluster: make it known only, so that it says
     what it needs. ipyparallel's client registers its own `%%px`, with different options, where there is none yet."""
     shell = get_ipython()

@@ -1,17 +1,26 @@
 """What a cell on the ranks puts on the page: outputs in rank order, a passing line of progress,
 the report of a fault."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 import threading
 import time
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from manyhands.cluster.faults.kinds import Fault, Outcome
 
 UPDATE_S, LOOK_S = 1.0, 0.25  # of a line that is shown, and of one that may be shown next
 
 
-def in_notebook():
+def in_notebook() -> bool:
     """True in a kernel of Jupyter; false in a terminal, a script or a test."""
     if "IPython" not in sys.modules:
         return False
@@ -20,7 +29,7 @@ def in_notebook():
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-def in_this_kernel(name):
+def in_this_kernel(name: str) -> bool:
     """Whether the learner has given something this name here, in the kernel that has sent the cell to the ranks."""
     if "IPython" not in sys.modules:
         return False
@@ -30,7 +39,7 @@ def in_this_kernel(name):
     return shell is not None and name in shell.user_ns and name not in shell.user_ns_hidden
 
 
-def quiet():
+def quiet() -> bool:
     return os.environ.get("MANYHANDS_QUIET") == "1"
 
 
@@ -41,19 +50,19 @@ class Progress:
     line. The function is called in a thread, from `after_s` on, and a line that is shown changes once per second.
     """
 
-    def __init__(self, text, after_s=0.5):
+    def __init__(self, text: str | Callable[[float], str], after_s: float = 0.5) -> None:
         self._line = text if callable(text) else lambda seconds: f"{text} {seconds:.0f} s"
         self._after_s = after_s
         self._done = threading.Event()
-        self._thread = None
+        self._thread: threading.Thread | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Progress:
         if not quiet() and (in_notebook() or sys.stderr.isatty()):
             self._thread = threading.Thread(target=self._tick, daemon=True)
             self._thread.start()
         return self
 
-    def _tick(self):
+    def _tick(self) -> None:
         start, handle, shown, pause_s = time.monotonic(), None, "", self._after_s
         while not self._done.wait(pause_s):
             line = self._line(time.monotonic() - start)
@@ -63,13 +72,13 @@ class Progress:
         if shown:
             _draw("", handle)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self._done.set()
         if self._thread is not None:
             self._thread.join(2)
 
 
-def _draw(line, handle):
+def _draw(line: str, handle: Any) -> Any:
     """Show a line, in the place of the one before if there is a `handle`; returns the handle. "" leaves nothing."""
     if not in_notebook():
         line = line[:shutil.get_terminal_size().columns - 1]  # "\r" goes back to the last row of a longer one
@@ -87,7 +96,7 @@ def _draw(line, handle):
     return handle
 
 
-def show_outputs(outcome):
+def show_outputs(outcome: Outcome) -> None:
     """What the ranks printed, their last values and their figures: rank after rank."""
     for rank in sorted(outcome.pending):
         result = outcome.pending[rank]
@@ -100,19 +109,20 @@ def show_outputs(outcome):
                 stream.write(_prefixed(rank, text))
         for output in data.get("outputs") or []:
             _show_rich(rank, output)
-        out = (outcome.results.get(rank) or {}).get("out")
+        reply = outcome.results.get(rank)
+        out = reply.get("out") if reply is not None else None
         if out is not None:
             sys.stdout.write(_prefixed(rank, f"Out: {out}" if "\n" not in out else f"Out:\n{out}"))
         sys.stdout.flush()
 
 
-def _prefixed(rank, text):
+def _prefixed(rank: int, text: str) -> str:
     # a terminal's line end; of a progress bar, the last state
     lines = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.rstrip("\r\n").split("\n"))
     return "".join(f"[rank {rank}] {line}\n" for line in lines)
 
 
-def _show_rich(rank, output):
+def _show_rich(rank: int, output: dict[str, Any]) -> None:
     from IPython.display import display
 
     content = output.get("content", output)
@@ -122,7 +132,7 @@ def _show_rich(rank, output):
         display(content["data"], raw=True, metadata=content.get("metadata", {}))
 
 
-def show_fault(fault):
+def show_fault(fault: Fault) -> None:
     """The report as text, then the wait-for graph as a picture."""
     print(fault.text, flush=True)
     if fault.svg and in_notebook():

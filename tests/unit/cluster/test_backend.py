@@ -82,6 +82,14 @@ def test_patience_is_that_of_the_nodes_backend(made, monkeypatch):
     assert made() == 60 and made(patience_s=4) == 4
 
 
+def test_a_stopped_cluster_has_no_backend_and_says_why(made):
+    with Cluster(ranks_per_node=1, name="short") as cluster:
+        assert cluster.backend == "nccl"
+    assert getattr(cluster, "backend", None) is None
+    with pytest.raises(AttributeError, match="The cluster 'short' was stopped"):
+        cluster.patience_s  # noqa: B018
+
+
 @pytest.mark.parametrize("wrong", [{"patience_s": 0}, {"limit_s": -1}])
 def test_nothing_has_begun_when_an_argument_is_refused(wrong, made, monkeypatch):
     monkeypatch.setattr(of_cluster, "Runtime", None)

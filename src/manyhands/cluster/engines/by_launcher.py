@@ -1,32 +1,47 @@
 """Engines that one of ipyparallel's launchers starts:
 under MPI, in a Slurm job, on hosts reached by ssh (profiles.py)."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.profiles import profile_named
 from manyhands.cluster.engines.reach import answers
 from manyhands.cluster.on_rank import agent
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import ipyparallel as ipp
+
+    from manyhands.cluster.engines.reach import StartLimit
+    from manyhands.cluster.engines.shape import Shape
+    from manyhands.cluster.payloads import EngineFacts, Exit
+
 
 class RemoteEngines:
     """The same few operations as LocalEngines (local.py), through the controller: signals go by each engine's nanny."""
 
-    connection_file = None  # the launchers find it themselves
+    connection_file: str | None = None  # the launchers find it themselves
 
-    def __init__(self, cluster, folder):
+    def __init__(self, cluster: Shape, folder: str) -> None:
         self.profile = profile_named(cluster.profile)
         self.ipp_cluster = self.profile.make(cluster.nodes, cluster.ranks_per_node, folder, cluster.framework)
         self.report_ip = self.profile.report_address()
         self.ranks_per_node = cluster.ranks_per_node
-        self._client, self._ids, self.facts = None, {}, {}
+        self._client: ipp.Client | None = None
+        self._ids: dict[int, int] = {}
+        self.facts: dict[int, EngineFacts] = {}
 
     @property
-    def exits(self):
+    def exits(self) -> dict[int, Exit]:
         """Ranks that the controller has lost. How they ended is not known here."""
         alive = set(self._client.ids) if self._client else set()
         return {rank: {"status": None, "memory": False} for rank, engine in self._ids.items() if engine not in alive}
 
-    def start(self, client, environments, limit):
+    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
         self._client, self._ids = client, {}
         started = self.profile.start(self.ipp_cluster, client, limit)
         self._ids = {rank: engine for rank, (engine, _) in started.items()}
@@ -37,31 +52,33 @@ class RemoteEngines:
             for rank in self._ids}
         return self._ids
 
-    def _ask(self, limit, rank, function, *args):
+    def _ask(self, limit: StartLimit, rank: int, function: Callable[..., Any], *args: Any) -> Any:
         engine = self._ids[rank]
+        assert self._client is not None  # since start()
         return answers({engine: self._client[engine].apply_async(function, *args)}, limit)[engine]
 
-    def environment_of(self, rank, environment):
+    def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """What a rank learns of the world: rank 0 lives where it was put, and real nodes have GPUs of their own."""
         host = "127.0.0.1" if self.profile.emulated_nodes else self.facts[0]["address"]
         return {**environment, "MASTER_ADDR": host, "MASTER_PORT": str(self._master), **self._real.get(rank, {})}
 
-    def signal(self, rank, number):
+    def signal(self, rank: int, number: int) -> None:
+        assert self._client is not None  # since start()
         self._client.send_signal(int(number), targets=self._ids[rank], block=False)
 
-    def kill(self, client, engine_ids):
+    def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
         """End every rank, and wait until the controller has forgotten them:
         old and new ranks must not live side by side."""
         self._ids = {}
         self.profile.stop(self.ipp_cluster, client)
 
-    def processor_s(self, rank):
+    def processor_s(self, rank: int) -> float:
         raise OSError("a rank on a different host")
 
-    def log_tail(self, rank):
+    def log_tail(self, rank: int) -> list[str]:
         return []
 
-    def stop(self):
+    def stop(self) -> None:
         if self._client is not None and self._ids:
             self.kill(self._client, [])
             deadline = time.monotonic() + 5

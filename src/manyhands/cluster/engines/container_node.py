@@ -7,6 +7,8 @@ with a zygote (zygote.py) of its own. The socket is for its owner only: who conn
 cluster.
 """
 
+from __future__ import annotations
+
 import fcntl
 import itertools
 import json
@@ -16,12 +18,16 @@ import socket
 import subprocess
 import sys
 import threading
+from typing import TYPE_CHECKING, NoReturn
 
 from manyhands.cluster.engines.containers import nodes_folder
 from manyhands.cluster.engines.profiles import address
 
+if TYPE_CHECKING:
+    from typing import TextIO
 
-def take_number(folder):
+
+def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]  # it returns: the numbers have no end
     """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends,
     however it ends."""
     for number in itertools.count():
@@ -33,7 +39,7 @@ def take_number(folder):
             lock.close()
 
 
-def listen(path):
+def listen(path: str) -> socket.socket:
     """A socket at `path` for this user only; what a node before us has left there is removed."""
     if os.path.exists(path):
         os.unlink(path)
@@ -45,7 +51,7 @@ def listen(path):
     return door
 
 
-def serve(connection):
+def serve(connection: socket.socket) -> None:
     """One notebook: a zygote that reads from the connection and writes to it, until one of them ends."""
     with connection:
         first = b""
@@ -57,11 +63,11 @@ def serve(connection):
         connection.sendall(json.dumps({"event": "node", "address": address()}).encode() + b"\n")
         zygote = [sys.executable, "-m", "manyhands.cluster.engines.zygote", *json.loads(first)["frameworks"]]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-        subprocess.run(zygote, stdin=connection, stdout=connection, env=environment, start_new_session=True,
-                       check=False)
+        subprocess.run(zygote, stdin=connection.fileno(), stdout=connection.fileno(), env=environment,
+                       start_new_session=True, check=False)
 
 
-def main():
+def main() -> NoReturn:
     """Never returns; SIGTERM ends it, and the container with it."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     folder = nodes_folder()

@@ -7,6 +7,8 @@ events as in the local profile, through a socket instead of two pipes. When the 
 have ended: so a lost node is noticed at once.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import queue
@@ -15,11 +17,20 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.local import LocalEngines
 from manyhands.cluster.engines.profiles import START_TIMEOUT_S, address
 from manyhands.cluster.engines.reach import START_S, StartLimit, answers
 from manyhands.cluster.on_rank import agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import ipyparallel as ipp
+
+    from manyhands.cluster.engines.shape import Shape
 
 NO_FOLDER = ("The containers profile needs the folder that the notebook and its nodes share, in MANYHANDS_FOLDER. "
              "`docker compose --profile ring up` in the folder docker/ sets it.")
@@ -28,7 +39,7 @@ TOO_FEW = ("{wanted} nodes were requested, but only {came} arrived within {secon
 LOST = "the connection to {node} ended before it was ready"
 
 
-def nodes_folder():
+def nodes_folder() -> str:
     """Where the nodes' sockets lie. ValueError where MANYHANDS_FOLDER is not set."""
     if not os.environ.get("MANYHANDS_FOLDER"):
         raise ValueError(NO_FOLDER)
@@ -38,8 +49,10 @@ def nodes_folder():
 class Node:
     """The zygote that one node gave us. OSError if nobody answers at `path`."""
 
-    def __init__(self, number, path, frameworks, on_event, on_end):
-        self.number, self.events = number, queue.Queue()
+    def __init__(self, number: int, path: str, frameworks: list[str], on_event: Callable[[dict[str, Any]], None],
+                 on_end: Callable[[Node], None]) -> None:
+        self.number = number
+        self.events: queue.Queue[dict[str, Any]] = queue.Queue()
         self.ready, self._on_event = False, on_event
         self._socket = socket.socket(socket.AF_UNIX)
         try:
@@ -58,18 +71,18 @@ class Node:
         self._thread = threading.Thread(target=self._listen, args=(on_end,), daemon=True, name=f"node-{number}")
         self._thread.start()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"node {self.number} ({self.address})"
 
-    def tell(self, **command):
+    def tell(self, **command: Any) -> None:
         """Send a command; in vain if the node has gone."""
         with suppress(OSError):
             self._socket.sendall(json.dumps(command).encode() + b"\n")
 
-    def runs(self):
+    def runs(self) -> bool:
         return self._thread.is_alive()
 
-    def _listen(self, on_end):
+    def _listen(self, on_end: Callable[[Node], None]) -> None:
         with suppress(OSError, ValueError):  # the connection broke, in the middle of a line perhaps
             for line in self._lines:
                 event = json.loads(line)
@@ -77,7 +90,7 @@ class Node:
         self.events.put({"event": "failed", "why": LOST.format(node=self)})
         on_end(self)
 
-    def close(self):
+    def close(self) -> None:
         """End the zygote with all its ranks."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)  # the zygote reads the end, kills its ranks and ends
@@ -92,16 +105,17 @@ class ContainerEngines(LocalEngines):
 
     group = None  # no process of ours: when this kernel ends, its connections end, and with them the zygotes
 
-    def __init__(self, cluster, folder, frameworks):
-        self._wanted, self._ranks_per_node, self._nodes = cluster.nodes, cluster.ranks_per_node, []
+    def __init__(self, cluster: Shape, folder: str, frameworks: list[str]) -> None:
+        self._wanted, self._ranks_per_node = cluster.nodes, cluster.ranks_per_node
+        self._nodes: list[Node] = []
         self._place, self.report_ip = nodes_folder(), address()
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _start_zygote(self):
+    def _start_zygote(self) -> None:
         """Connect to the nodes that are there: they import the framework while the controller starts."""
         self._connect()
 
-    def _connect(self):
+    def _connect(self) -> None:
         self._nodes = [node for node in self._nodes if node.runs()]
         taken = {node.number for node in self._nodes}
         for number, path in self._answering():
@@ -110,13 +124,13 @@ class ContainerEngines(LocalEngines):
                     self._nodes.append(Node(number, path, self.frameworks, self._note, self._lost))
         self._nodes.sort(key=lambda node: node.number)
 
-    def _answering(self):
+    def _answering(self) -> list[tuple[int, str]]:
         """[(number, path of the socket)] of all nodes that have been there; some may have gone."""
         names = os.listdir(self._place) if os.path.isdir(self._place) else []
         return sorted((int(found[1]), os.path.join(self._place, name)) for name in names
                       if (found := re.fullmatch(r"(\d+)\.sock", name)))
 
-    def _make_ready(self, limit):
+    def _make_ready(self, limit: StartLimit) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             self._connect()
@@ -127,10 +141,10 @@ class ContainerEngines(LocalEngines):
                                                   folder=self._place))
             time.sleep(0.1)
 
-    def processor_s(self, rank):
+    def processor_s(self, rank: int) -> float:
         raise OSError("the number of a process in a container has no meaning outside of it")
 
-    def _is_ready(self, node):
+    def _is_ready(self, node: Node) -> bool:
         """Whether its zygote has imported the frameworks;
         a node that is lost meanwhile is not, one that cannot raises RuntimeError."""
         try:
@@ -141,30 +155,30 @@ class ContainerEngines(LocalEngines):
                 raise
         return node.ready and node.runs()
 
-    def _note(self, event):
+    def _note(self, event: Any) -> None:
         if event["event"] == "forked":
             self.pids[event["rank"]] = event["pid"]
         elif event["event"] == "exit" and self.pids.get(event["rank"]) == event["pid"]:
             self.exits[event["rank"]] = event
 
-    def _lost(self, node):
+    def _lost(self, node: Node) -> None:
         for rank in list(self.pids):
             if self._node_of(rank) is node:
                 self.exits.setdefault(rank, {"status": None, "memory": False, "node": str(node)})
 
-    def _node_of(self, rank):
+    def _node_of(self, rank: int) -> Node:
         return self._nodes[rank // self._ranks_per_node]
 
-    def _tell(self, **command):
+    def _tell(self, **command: Any) -> None:
         self._node_of(command["rank"]).tell(**command)
 
-    def _reachable(self):
+    def _reachable(self) -> bool:
         return True
 
-    def start(self, client, environments, limit):
+    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
         ids = super().start(client, environments, limit)
 
-        def ask(rank, function, *args):
+        def ask(rank: int, function: Callable[..., Any], *args: Any) -> Any:
             return answers({ids[rank]: client[ids[rank]].apply_async(function, *args)}, limit)[ids[rank]]
 
         self._master = ask(0, agent.choose_port)
@@ -172,12 +186,12 @@ class ContainerEngines(LocalEngines):
                          for rank in ids}
         return ids
 
-    def environment_of(self, rank, environment):
+    def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """The ranks meet at the first node's address, and each node shares out its own GPUs."""
         return {**environment, "MASTER_ADDR": self._nodes[0].address, "MASTER_PORT": str(self._master),
                 **self._devices[rank]}
 
-    def stop(self):
+    def stop(self) -> None:
         for node in self._nodes:
             node.close()
         self._nodes = []

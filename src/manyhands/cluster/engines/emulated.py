@@ -6,23 +6,38 @@ The ranks are those of the local profile, forked from a zygote. What they send e
 stay in the machine's own network.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
-from collections import namedtuple
 from numbers import Real
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.cluster.engines.local import LocalEngines
 from manyhands.cluster.host import namespaces
 from manyhands.cluster.host.namespaces import Sent
 
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+    from manyhands.cluster.cluster import Cluster
+    from manyhands.cluster.engines.reach import StartLimit
+    from manyhands.cluster.engines.shape import Shape
+
 RATE_MBIT, DELAY_MS = 100.0, 1.0
 MOST_NODES = 250
-Link = namedtuple("Link", "rate_mbit delay_ms")
 
 
-def missing():
+class Link(NamedTuple):
+    """What joins a node to the others: its rate each way, and how long a frame is under way."""
+
+    rate_mbit: float
+    delay_ms: float
+
+
+def missing() -> str | None:
     """What this machine lacks for the emulated profile, in a sentence that says what to do; None if nothing.
     Any process may ask; takes 0.1 s."""
     try:
@@ -32,7 +47,7 @@ def missing():
     return None
 
 
-def sent(cluster):
+def sent(cluster: Cluster) -> list[Sent]:
     """What each node of a cluster has sent to the others so far: a list of `Sent`, by node.
     Only the emulated profile's switch counts.
 
@@ -45,10 +60,12 @@ def sent(cluster):
                          f"profile={cluster.profile!r} uses the network as it is.")
     with cluster._turn:  # while another thread runs a cell, a use would heal the cluster under it
         cluster._use()
-        return cluster._runtime._engines.network.sent()
+        engines = cluster._check_running()._engines
+        assert isinstance(engines, EmulatedEngines)  # in a cluster that has a link
+        return engines.network.sent()
 
 
-def link(profile, nodes, rate_mbit=None, delay_ms=None):
+def link(profile: str, nodes: int, rate_mbit: float | None = None, delay_ms: float | None = None) -> Link | None:
     """The `Link` of each node in this profile, with defaults for what is None;
     None in a profile that takes the network as it is."""
     if profile != "emulated":
@@ -73,13 +90,15 @@ class Network:
     Raises RuntimeError, with what is missing, where it cannot be made.
     """
 
-    def __init__(self, nodes, link):
+    def __init__(self, nodes: int, link: Link) -> None:
         if sys.platform != "linux":
             raise RuntimeError("The emulated network consists of network namespaces, which only Linux has.")
         self._process = subprocess.Popen(
             [sys.executable, "-I", namespaces.__file__, str(nodes), str(link.rate_mbit), str(link.delay_ms)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        answer = json.loads(self._process.stdout.readline()
+        assert self._process.stdin is not None and self._process.stdout is not None  # pipes
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        answer = json.loads(self._stdout.readline()
                             or '{"why": "The switch of the emulated network did not start."}')
         if "why" in answer:
             self.close()
@@ -87,44 +106,45 @@ class Network:
         self.user, self.nodes, self._asked = answer["user"], answer["nodes"], 0
 
     @property
-    def group(self):
+    def group(self) -> int:
         """Its process group, for the guard."""
         return self._process.pid
 
-    def runs(self):
+    def runs(self) -> bool:
         return self._process.poll() is None
 
-    def sent(self):
+    def sent(self) -> list[Sent]:
         """A `Sent` of each node. An answer that an interrupt has left behind is passed over."""
         self._asked += 1
         try:
-            os.write(self._process.stdin.fileno(), b"%d\n" % self._asked)  # nothing may stay in a buffer
-            while (answer := json.loads(self._process.stdout.readline()))["asked"] != self._asked:
+            os.write(self._stdin.fileno(), b"%d\n" % self._asked)  # nothing may stay in a buffer
+            while (answer := json.loads(self._stdout.readline()))["asked"] != self._asked:
                 pass
         except (BrokenPipeError, ValueError):
             raise RuntimeError("The switch of the emulated network has ended. cluster.heal() starts a new switch, "
                                "whose counts begin at 0.") from None
         return [Sent(*one) for one in answer["sent"]]
 
-    def close(self):
-        self._process.stdin.close()
+    def close(self) -> None:
+        self._stdin.close()
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(5)
-        self._process.stdout.close()
+        self._stdout.close()
 
 
 class EmulatedEngines(LocalEngines):
     """Engines on this machine, each in the network namespace of its node."""
 
-    def __init__(self, cluster, folder, frameworks):
+    def __init__(self, cluster: Shape, folder: str, frameworks: list[str]) -> None:
+        assert cluster.link is not None  # in this profile
         self._shape, self._ranks_per_node = (cluster.nodes, cluster.link), cluster.ranks_per_node
         self.network = Network(*self._shape)
         super().__init__(folder, frameworks, cluster.memory_mib)
 
-    def _zygote_environment(self):
+    def _zygote_environment(self) -> dict[str, str]:
         """The user namespace is for the zygote: a process can only go there before it has threads.
 
         torch would warn for each connection that no name server knows the nodes' addresses.
@@ -132,13 +152,13 @@ class EmulatedEngines(LocalEngines):
         user = {"MANYHANDS_USER_NAMESPACE": self.network.user} if self.network.user else {}
         return {"TORCH_CPP_LOG_LEVEL": "ERROR", **user}
 
-    def environment_of(self, rank, environment):
+    def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """The ranks meet at the first node's address. Its namespace is new:
         a port that is free on this machine is free there."""
         return {**environment, "MASTER_ADDR": namespaces.address(0), "GLOO_SOCKET_IFNAME": "eth0",
                 "MANYHANDS_NETWORK_NAMESPACE": self.network.nodes[rank // self._ranks_per_node]}
 
-    def start(self, client, environments, limit):
+    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
         # somebody has killed the switch: the old user namespace has no rights over the new nodes
         if not self.network.runs():
             self.network.close()
@@ -146,6 +166,6 @@ class EmulatedEngines(LocalEngines):
             self._end_zygote()
         return super().start(client, environments, limit)
 
-    def stop(self):
+    def stop(self) -> None:
         super().stop()
         self.network.close()

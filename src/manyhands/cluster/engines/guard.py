@@ -5,17 +5,23 @@ process group ({"group": 123}), a folder to remove ({"folder": path}) or an ipyp
 path}). When the pipe closes without the line "done", the kernel has died, and the guard ends all of it.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import shutil
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.cluster.payloads import Duty
 
 PATIENCE_S = 3
 
 
-def _signal(group, number):
+def _signal(group: int, number: int) -> bool:
     """Send a signal to a process group; false if there is none."""
     try:
         os.killpg(group, number)
@@ -24,7 +30,7 @@ def _signal(group, number):
     return True
 
 
-def end_all(duties):
+def end_all(duties: list[Duty]) -> None:
     for duty in duties:
         if "cluster_file" in duty:
             try:
@@ -45,10 +51,10 @@ def end_all(duties):
             shutil.rmtree(duty["folder"], ignore_errors=True)
 
 
-def main():
+def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    duties = []
+    duties: list[Duty] = []
     for line in sys.stdin:
         if line.strip() == "done":
             return

@@ -1,5 +1,7 @@
 """The local profile: a controller of ipyparallel's, and engines forked from a zygote on this machine."""
 
+from __future__ import annotations
+
 import json
 import os
 import queue
@@ -9,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.reach import BUSY, until_answering
 from manyhands.cluster.faults.kinds import ClusterNotStarted
@@ -16,16 +19,24 @@ from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.surroundings import without_errors
 from manyhands.cluster.on_rank.signalled_stack import processor_s
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    import ipyparallel as ipp
+
+    from manyhands.cluster.engines.reach import StartLimit
+    from manyhands.cluster.payloads import Exit
+
 HEARTBEAT_MS = 100
 
 
-def end_of(log, lines=8):
+def end_of(log: str, lines: int = 8) -> str:
     """The last lines of a log as the end of a message: the cluster's folder, in which the log lies, goes with it."""
     found = last_lines(log, lines)
     return "\n".join([". The end of its log:", *found]) if found else ""
 
 
-def last_lines(path, lines):
+def last_lines(path: str, lines: int) -> list[str]:
     """Those of the last lines of a file that are not empty; none where there is no such file."""
     try:
         with open(path, errors="replace") as file:
@@ -42,15 +53,16 @@ class LocalEngines:
 
     report_ip = "127.0.0.1"
 
-    def __init__(self, folder, frameworks, memory_mib=None):
+    def __init__(self, folder: str, frameworks: list[str], memory_mib: int | None = None) -> None:
         self.folder, self.frameworks = folder, frameworks
         self.memory_bytes = memory_mib and memory_mib << 20
-        self.connection_file = None  # of the controller, for engines; set before start()
-        self.pids, self.exits = {}, {}
+        self.connection_file: str | None = None  # of the controller, for engines; set before start()
+        self.pids: dict[int, int] = {}
+        self.exits: dict[int, Exit] = {}
         self._generation = 0
         self._start_zygote()
 
-    def _start_zygote(self):
+    def _start_zygote(self) -> None:
         environment = {**os.environ, **without_warnings(), **without_errors(), "OMP_NUM_THREADS": "1",
                        "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
         self._log = open(os.path.join(self.folder, "zygote.log"), "a")
@@ -58,14 +70,16 @@ class LocalEngines:
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True,
             env=environment)
-        self._ready, self._events = False, queue.Queue()
+        self._ready = False
+        self._events: queue.Queue[dict[str, Any]] = queue.Queue()
         threading.Thread(target=self._listen, args=(self._zygote, self._events), daemon=True,
                          name="zygote-events").start()
 
-    def _zygote_environment(self):
+    def _zygote_environment(self) -> dict[str, str]:
         return {}
 
-    def _listen(self, zygote, events):
+    def _listen(self, zygote: subprocess.Popen[str], events: queue.Queue[dict[str, Any]]) -> None:
+        assert zygote.stdout is not None  # a pipe
         for line in zygote.stdout:
             event = json.loads(line)
             if event["event"] == "exit":
@@ -80,20 +94,21 @@ class LocalEngines:
             for rank in self.pids:
                 self.exits.setdefault(rank, {"status": signal.SIGKILL, "memory": False})
 
-    def _tell(self, **command):
+    def _tell(self, **command: Any) -> None:
+        assert self._zygote.stdin is not None  # a pipe
         self._zygote.stdin.write(json.dumps(command) + "\n")
         self._zygote.stdin.flush()
 
     @property
-    def group(self):
+    def group(self) -> int | None:
         """The process group of the zygote, for the guard."""
         return self._zygote.pid
 
-    def environment_of(self, rank, environment):
+    def environment_of(self, rank: int, environment: dict[str, str]) -> dict[str, str]:
         """What a rank learns of the world; on one machine it is all known beforehand."""
         return environment
 
-    def start(self, client, environments, limit):
+    def start(self, client: ipp.Client, environments: list[dict[str, str]], limit: StartLimit) -> dict[int, int]:
         """Fork one engine a rank and wait until the controller knows them all: {rank: engine id}."""
         self._make_ready(limit)
         self._generation += 1
@@ -110,15 +125,16 @@ class LocalEngines:
             self._tell(do="fork", rank=rank, argv=argv, env=environment, log=log, memory_bytes=self.memory_bytes)
         return self._wait_registered(client, identity, limit)
 
-    def _make_ready(self, limit):
+    def _make_ready(self, limit: StartLimit) -> None:
         """A zygote that runs and has imported the frameworks. RuntimeError where that cannot be had."""
+        assert self._zygote.stdin is not None  # a pipe
         if self._zygote.poll() is not None or self._zygote.stdin.closed:
             self._zygote.stdin.close()
             self._start_zygote()
         while not self._ready:
             self._ready = self._next_event(self._events, self._log.name, limit)["event"] == "ready"
 
-    def _next_event(self, events, log, limit):
+    def _next_event(self, events: queue.Queue[dict[str, Any]], log: str, limit: StartLimit) -> dict[str, Any]:
         try:
             event = events.get(timeout=limit.left_s)
         except queue.Empty:
@@ -129,7 +145,7 @@ class LocalEngines:
             raise ClusterNotStarted(f"The ranks cannot be started: {event['why']}{end_of(log)}")
         return event
 
-    def _wait_registered(self, client, identity, limit):
+    def _wait_registered(self, client: ipp.Client, identity: dict[int, str], limit: StartLimit) -> dict[int, int]:
         wanted = {uuid: rank for rank, uuid in identity.items()}
         while True:
             found = {wanted[uuid]: engine for engine in client.ids if (uuid := client._engines.get(engine)) in wanted}
@@ -143,16 +159,16 @@ class LocalEngines:
                 raise ClusterNotStarted(f"Ranks {missing} did not start{why}{end_of(log)}")
             time.sleep(0.01)
 
-    def signal(self, rank, number):
+    def signal(self, rank: int, number: int) -> None:
         self._tell(do="signal", rank=rank, signal=int(number))
 
-    def processor_s(self, rank):
+    def processor_s(self, rank: int) -> float:
         return processor_s(self.pids[rank])
 
-    def _reachable(self):
+    def _reachable(self) -> bool:
         return self._zygote.poll() is None
 
-    def kill(self, client, engine_ids):
+    def kill(self, client: ipp.Client, engine_ids: list[int]) -> None:
         """End every rank at once, and have the controller forget them."""
         for rank in list(self.pids):
             if rank not in self.exits and self._reachable():
@@ -165,11 +181,12 @@ class LocalEngines:
         for engine in engine_ids:
             client.session.send(client._query_socket, "unregistration_request", content={"id": engine})
 
-    def log_tail(self, rank, lines=3):
+    def log_tail(self, rank: int, lines: int = 3) -> list[str]:
         """The last lines that C++ libraries wrote to the stderr of a rank."""
         return last_lines(os.path.join(self.folder, f"stderr-{rank}.log"), lines)
 
-    def _end_zygote(self):
+    def _end_zygote(self) -> None:
+        assert self._zygote.stdin is not None  # a pipe
         self._zygote.stdin.close()
         try:
             self._zygote.wait(5 if self._ready else 0)  # while it imports it does not read
@@ -178,8 +195,9 @@ class LocalEngines:
             with suppress(subprocess.TimeoutExpired):  # on a busy machine; this must not hide why the start failed
                 self._zygote.wait(5)
 
-    def stop(self):
+    def stop(self) -> None:
         if self._zygote.poll() is None:
             self._end_zygote()
+        assert self._zygote.stdout is not None  # a pipe
         self._zygote.stdout.close()
         self._log.close()

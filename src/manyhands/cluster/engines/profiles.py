@@ -4,25 +4,38 @@
 says which engine is which rank; `stop` ends them all. An engine's id is not its rank: ids grow with every renewal.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import shutil
 import socket
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.reach import START_S, answers, controller_runs, until_answering
 from manyhands.cluster.launch.command_lines import mpiexec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    import ipyparallel as ipp
+    from traitlets.config import Config
+
+    from manyhands.cluster.engines.reach import StartLimit
+    from manyhands.cluster.payloads import EngineFacts
 
 START_TIMEOUT_S = float(os.environ.get("MANYHANDS_START_S", 120))  # a job may have to wait in Slurm's queue
 HEARTBEAT_MS, MISSES = 200, 50  # an engine counts as lost after 10 s of silence
 
 
-def profile_named(name, hosts=None):
+def profile_named(name: str, hosts: list[str] | None = None) -> Profile:
     """The profile "mpi", "slurm" or "ssh". `hosts` for ssh:
     ["node1", "user@node2:2222"], else MANYHANDS_HOSTS, comma-separated."""
     if name not in _PROFILES:
         raise ValueError(f"There is no profile {name!r}: use one of local, {', '.join(_PROFILES)}.")
-    return _PROFILES[name](hosts) if name == "ssh" else _PROFILES[name]()
+    return Ssh(hosts) if name == "ssh" else _PROFILES[name]()
 
 
 class Profile:
@@ -33,7 +46,8 @@ class Profile:
     emulated_nodes = False
     shared_folder = True  # a job's files must be where all hosts see them: below the home folder
 
-    def make(self, nodes, ranks_per_node, folder, framework=None, log_level=logging.ERROR):
+    def make(self, nodes: int, ranks_per_node: int, folder: str, framework: str | None = None,
+             log_level: int = logging.ERROR) -> ipp.Cluster:
         """An `ipyparallel.Cluster`, configured and not started. `folder` is this cluster's own, on this machine."""
         import ipyparallel as ipp
         from IPython.paths import get_ipython_dir
@@ -63,14 +77,14 @@ class Profile:
         cluster.config = config
         return cluster
 
-    def configure(self, config, cluster, folder):
+    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
         """Set what this kind of launcher needs."""
 
-    def report_address(self):
+    def report_address(self) -> str:
         """The address of this kernel for its ranks."""
         return "127.0.0.1" if self.emulated_nodes else address()
 
-    def start(self, cluster, client, limit):
+    def start(self, cluster: ipp.Cluster, client: ipp.Client, limit: StartLimit) -> dict[int, tuple[int, EngineFacts]]:
         """Start the engines; {rank: (engine id, facts)} when all have come. Ranks follow the nodes' order.
 
         `limit` counts from when they have come: until then START_TIMEOUT_S does."""
@@ -89,15 +103,19 @@ class Profile:
         self._check_nodes([facts[engine]["host"] for engine in order])
         return {rank: (engine, facts[engine]) for rank, engine in enumerate(order)}
 
-    def failure(self, cluster):
+    def failure(self, cluster: ipp.Cluster) -> str:
         """What the launcher wrote, if it has ended already; "" while it may still start engines."""
         return ""
 
-    def rank_of(self):
+    def rank_of(self) -> Callable[[], EngineFacts]:
         """A function to run on an engine: who it is."""
         return _facts
 
-    def _check_nodes(self, hosts):
+    def sort_key(self, facts: EngineFacts) -> Any:
+        """What the engines are to be sorted by, so that their order is that of the ranks."""
+        raise NotImplementedError
+
+    def _check_nodes(self, hosts: list[str]) -> None:
         if self.emulated_nodes:
             return
         per_node = [hosts[i : i + self.ranks_per_node] for i in range(0, len(hosts), self.ranks_per_node)]
@@ -106,7 +124,7 @@ class Profile:
             raise RuntimeError(f"{self.nodes} nodes of {self.ranks_per_node} ranks were asked for, "
                                f"and these hosts came: {hosts}.")
 
-    def stop(self, cluster, client):
+    def stop(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
         """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
         try:
             client.send_signal(9, block=False)  # each engine's nanny kills it
@@ -120,7 +138,7 @@ class Profile:
         while client.ids and controller_runs(cluster) and time.monotonic() < deadline:
             time.sleep(0.02)
 
-    def stop_launchers(self, cluster, client):
+    def stop_launchers(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
         """End what has started the engines."""
         cluster.stop_engines_sync()
 
@@ -132,19 +150,19 @@ class Mpi(Profile):
 
     name, launcher, emulated_nodes, shared_folder = "mpi", "mpi", True, False
 
-    def configure(self, config, cluster, folder):
+    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
         hosts = ",".join(f"node{node}:{self.ranks_per_node}" for node in range(self.nodes))
         config.MPILauncher.mpi_cmd = [mpiexec()]
         config.MPILauncher.mpi_args = ["-launcher", "fork", "-rmk", "user", "-hosts", hosts]
         config.MPILauncher.stop_seconds_until_kill = 1
 
-    def failure(self, cluster):
+    def failure(self, cluster: ipp.Cluster) -> str:
         if cluster.engine_set._popen_process.poll() is None:
             return ""
         return f"mpiexec has ended:\n{cluster.engine_set.get_output()[-2000:]}"
 
     @staticmethod
-    def sort_key(facts):
+    def sort_key(facts: EngineFacts) -> Any:
         return facts["mpi_rank"]
 
 
@@ -158,7 +176,7 @@ class Slurm(Profile):
         " MANYHANDS_START_S=3600 waits for an hour."
     )
 
-    def configure(self, config, cluster, folder):
+    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
         _need("sbatch", "Slurm's commands are available on its login nodes, so start JupyterLab there.")
         slurm = config.SlurmEngineSetLauncher
         slurm.batch_file_name = os.path.join(folder, "job.sbatch")
@@ -166,7 +184,7 @@ class Slurm(Profile):
         slurm.namespace = {"nodes": self.nodes, "ranks_per_node": self.ranks_per_node}
 
     @staticmethod
-    def sort_key(facts):
+    def sort_key(facts: EngineFacts) -> Any:
         return facts["slurm_procid"]
 
 
@@ -185,14 +203,14 @@ class Ssh(Profile):
 
     name, launcher, shared_folder = "ssh", "ssh", False
 
-    def __init__(self, hosts=None):
+    def __init__(self, hosts: list[str] | None = None) -> None:
         self.hosts = hosts or [
             host.strip() for host in os.environ.get("MANYHANDS_HOSTS", "").split(",") if host.strip()
         ]
         if not self.hosts:
             raise ValueError("The ssh profile needs hosts: set MANYHANDS_HOSTS=node1,node2 (or user@node1:port).")
 
-    def configure(self, config, cluster, folder):
+    def configure(self, config: Config, cluster: ipp.Cluster, folder: str) -> None:
         import sys
 
         _need("ssh", "`apt-get install openssh-client` brings it.")
@@ -201,7 +219,7 @@ class Ssh(Profile):
         config.SSHEngineSetLauncher.engines = dict.fromkeys(self.hosts[: self.nodes], self.ranks_per_node)
         config.SSHLauncher.remote_python = os.environ.get("MANYHANDS_PYTHON", sys.executable)
 
-    def sort_key(self, facts):
+    def sort_key(self, facts: EngineFacts) -> tuple[int, str, int]:
         """Nodes in the order of the hosts asked for, by the address at which ssh reached them."""
         addresses = [socket.gethostbyname(host.rpartition("@")[2].partition(":")[0]) for host in self.hosts]
         return (
@@ -209,7 +227,7 @@ class Ssh(Profile):
             facts["pid"]
         )
 
-    def stop_launchers(self, cluster, client):
+    def stop_launchers(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
         """Engines that the controller has seen die need none of the several connections per rank by which ipyparallel
         asks."""
         if client.ids:
@@ -220,10 +238,10 @@ class Ssh(Profile):
         cluster.engines.clear()
 
 
-_PROFILES = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
+_PROFILES: dict[str, type[Profile]] = {"mpi": Mpi, "slurm": Slurm, "ssh": Ssh}
 
 
-def address():
+def address() -> str:
     """This machine's address as other hosts see it; MANYHANDS_ADDRESS where the guess is wrong (several networks)."""
     if os.environ.get("MANYHANDS_ADDRESS"):
         return os.environ["MANYHANDS_ADDRESS"]
@@ -235,24 +253,24 @@ def address():
             return socket.gethostbyname(socket.gethostname())
 
 
-def _need(program, remedy):
+def _need(program: str, remedy: str) -> None:
     if shutil.which(program) is None:
         raise RuntimeError(f"{program} is not on the path. {remedy}")
 
 
-def _import_at_start(framework):
-    modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(framework)
+def _import_at_start(framework: str | None) -> list[str]:
+    modules = {"torch": "torch", "tensorflow": "tensorflow", "both": "torch, tensorflow"}.get(framework or "")
     # without a search for garbage, as in the zygote
     return [f"--IPEngine.startup_command=import gc; gc.disable(); import {modules}; gc.enable()"] if modules else []
 
 
-def _facts():
+def _facts() -> EngineFacts:
     """Runs on an engine: where it is, and the number that its launcher gave it."""
     import os
 
     from manyhands.cluster.engines.profiles import address
 
-    def number(*names):
+    def number(*names: str) -> int | None:
         return next((int(os.environ[name]) for name in names if name in os.environ), None)
 
     reached_at = os.environ.get("SSH_CONNECTION", "").split()[2:3] if "SLURM_PROCID" not in os.environ else []

@@ -1,5 +1,7 @@
 """The processes behind one Cluster: controller, engines, guard, and the client that talks to them."""
 
+from __future__ import annotations
+
 import json
 import logging
 import os
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.engines.engine_calls import send
 from manyhands.cluster.engines.containers import ContainerEngines
@@ -23,6 +26,21 @@ from manyhands.cluster.on_rank import agent, tf_config
 from manyhands.cluster.on_rank.signalled_stack import SIGNAL, SignalledStack
 from manyhands.cluster.on_rank.stack import struck
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Unpack
+
+    import ipyparallel as ipp
+    import psutil
+
+    from manyhands.cluster.engines.by_launcher import RemoteEngines
+    from manyhands.cluster.engines.engine_calls import Answer
+    from manyhands.cluster.engines.local import LocalEngines
+    from manyhands.cluster.engines.shape import Shape
+    from manyhands.cluster.faults.watch import Watch
+    from manyhands.cluster.host.ports import Reservation
+    from manyhands.cluster.payloads import Duty, Exit, RankFacts, Stand, TaskConfig
+
 STOP_S = 0.7  # how long a rank may take to answer an interrupt before it is killed
 
 
@@ -33,22 +51,26 @@ class Runtime:
     Any of its steps may be stopped: what has begun is then ended by `stop()`, which may itself be called again.
     """
 
-    def __init__(self, cluster, frameworks):
+    def __init__(self, cluster: Shape, frameworks: list[str]) -> None:
         import ipyparallel as ipp
 
         self.cluster, self.frameworks, self._ipp = cluster, frameworks, ipp
         self._whole = self._starts_controller = False
-        self._controller_children = []
+        self._controller_children: list[psutil.Process] = []
         self.backend, self._devices = devices.share(cluster.nodes, cluster.ranks_per_node)
         if cluster.link:
             self.backend = "gloo"  # NCCL would find the GPUs of one machine, and leave the link aside
-        self._port = None
+        self._port: Reservation | None = None
         self.folder = make_folder(cluster.world_size)
-        self._duties = [{"folder": self.folder}]
+        self._duties: list[Duty] = [{"folder": self.folder}]
         self._start_guard()
-        self.reports = self._client = self._engines = self._ipp_cluster = None
+        # made by start(): before that, only stop() may be called
+        self.reports: Reports = None  # type: ignore[assignment]  # see above
+        self._engines: LocalEngines | RemoteEngines = None  # type: ignore[assignment]  # see above
+        self._client: ipp.Client = None
+        self._ipp_cluster: ipp.Cluster = None
 
-    def start(self, limit=None):
+    def start(self, limit: StartLimit | None = None) -> None:
         """Raises ClusterNotStarted where the `StartLimit` is reached."""
         limit = limit or StartLimit()
         if self.cluster.profile in ("local", "emulated", "containers"):
@@ -96,35 +118,39 @@ class Runtime:
         self._controller_children = process.children() if process else []
         self._whole = True
 
-    def _start_guard(self):
+    def _start_guard(self) -> None:
         self._guard = subprocess.Popen([sys.executable, "-m", "manyhands.cluster.engines.guard"], stdin=subprocess.PIPE,
                                        text=True,
                                        start_new_session=True, stdout=subprocess.DEVNULL)
         self._tell_guard(self._duties)
 
-    def _tell_guard(self, duties):
+    def _tell_guard(self, duties: list[Duty]) -> None:
         with suppress(BrokenPipeError):  # it has just been killed: the next look makes a new one
+            assert self._guard.stdin is not None  # a pipe
             self._guard.stdin.write("".join(json.dumps(duty) + "\n" for duty in duties))
             self._guard.stdin.flush()
 
-    def _end_later(self, **duty):
+    def _end_later(self, **duty: Unpack[Duty]) -> None:
         self._duties.append(duty)
         self._tell_guard([duty])
 
-    def keep_guard(self):
+    def keep_guard(self) -> None:
         """Before each use: a guard that somebody has killed is replaced.
         Without one a kernel that is killed leaves processes and files."""
         if self._guard.poll() is not None:
+            assert self._guard.stdin is not None  # a pipe
             with suppress(BrokenPipeError):
                 self._guard.stdin.close()
             self._start_guard()
 
     # ---------------------------------------------------------------- ranks
 
-    def _start_ranks(self, limit):
+    def _start_ranks(self, limit: StartLimit) -> None:
         environments = self._environments()
-        self._ids, self._stacks = self._engines.start(self._client, environments, limit), {}
-        joined, loopback = {}, self._loopback()
+        self._ids = self._engines.start(self._client, environments, limit)
+        self._stacks: dict[int, SignalledStack] = {}
+        joined: dict[int, Answer] = {}
+        loopback = self._loopback()
         told = [self._engines.environment_of(rank, {**environments[rank], **loopback})
                 for rank in range(self.cluster.world_size)]
         # real nodes have chosen by their own GPUs, and all ranks need one backend
@@ -134,15 +160,15 @@ class Runtime:
             environment["MANYHANDS_BACKEND"] = self.backend
             joined |= self.submit([rank], agent.join, (rank, self.reports.url, self.reports.token, self.folder,
                                                        environment, sys.path))
-        self.facts = answers(joined, limit)
+        self.facts: dict[int, RankFacts] = answers(joined, limit)
 
-    def _loopback(self):
+    def _loopback(self) -> dict[str, str]:
         """Ranks on one machine talk over its loopback device, which is there without a network too."""
         if self._engines.report_ip == "127.0.0.1" and os.path.exists("/sys/class/net/lo"):
             return {"GLOO_SOCKET_IFNAME": "lo"}
         return {}
 
-    def _environments(self):
+    def _environments(self) -> list[dict[str, str]]:
         """The environment of each rank, as a launcher would set it."""
         cluster = self.cluster
         if self._port is not None:
@@ -161,28 +187,28 @@ class Runtime:
             })
         return environments
 
-    def layout(self):
+    def layout(self) -> list[tuple[str, list[tuple[int, str]]]]:
         """[(node's name, [(rank, device), ...]), ...] for the picture of the cluster."""
         cluster = self.cluster
         return [(f"node {node}", [(rank, self._devices[rank]["MANYHANDS_DEVICE"]) for rank in
                                   range(node * cluster.ranks_per_node, (node + 1) * cluster.ranks_per_node)])
                 for node in range(cluster.nodes)]
 
-    def submit(self, ranks, function, args):
+    def submit(self, ranks: Sequence[int], function: Callable[..., Any], args: Sequence[Any]) -> dict[int, Answer]:
         """Send a call to these ranks: {rank: its Answer}."""
         sent = send(self._client, [self._ids[rank] for rank in ranks], function, args)
         return {rank: sent[self._ids[rank]] for rank in ranks}
 
-    def exits(self):
+    def exits(self) -> dict[int, Exit]:
         return self._engines.exits
 
-    def record_path(self, rank):
+    def record_path(self, rank: int) -> str:
         return os.path.join(self.folder, f"calls-{rank}")
 
-    def log_tail(self, rank):
+    def log_tail(self, rank: int) -> list[str]:
         return self._engines.log_tail(rank)
 
-    def look_at(self, rank):
+    def look_at(self, rank: int) -> Stand | None:
         """Where a rank stands that does not report, as its faulthandler writes it; None where that is not known."""
         if rank not in self._stacks:
             engines = self._engines
@@ -190,13 +216,13 @@ class Runtime:
                                                 lambda: engines.signal(rank, SIGNAL), lambda: engines.processor_s(rank))
         return self._stacks[rank].look()
 
-    def tf_config(self, rank):
+    def tf_config(self, rank: int) -> TaskConfig | None:
         return tf_config.read(os.path.join(self.folder, f"tf-config-{rank}"))
 
-    def struck(self, rank):
+    def struck(self, rank: int) -> list[str]:
         return struck(os.path.join(self.folder, f"crash-{rank}.log"))
 
-    def interrupt(self, watch):
+    def interrupt(self, watch: Watch) -> None:
         """The stop button: SIGINT to every unfinished rank, and a moment to answer.
         A call inside a C++ library does not answer."""
         for rank in watch.unfinished:
@@ -209,7 +235,7 @@ class Runtime:
             except KeyboardInterrupt:  # pressed again: no need to wait longer
                 return
 
-    def renew(self, limit):
+    def renew(self, limit: StartLimit) -> None:
         """New processes for all ranks."""
         self._whole = False
         self._engines.kill(self._client, list(self._ids.values()))
@@ -218,16 +244,16 @@ class Runtime:
 
     # ---------------------------------------------------------------- controller
 
-    def controller_runs(self):
+    def controller_runs(self) -> bool:
         """Whether all processes of the controller still run: the one that passes on what is asked and answered, and
         those that it has started."""
         return controller_runs(self._ipp_cluster) and all(is_running(process) for process in self._controller_children)
 
-    def can_renew(self):
+    def can_renew(self) -> bool:
         """Whether `renew` has what it needs; else only a new Runtime helps."""
         return self._whole and self.controller_runs()
 
-    def stop(self):
+    def stop(self) -> None:
         """End everything, quietly and quickly."""
         self._whole = False
         if self.reports:
@@ -240,6 +266,7 @@ class Runtime:
         if self._port is not None:
             self._port.close()
         if self._guard.poll() is None:
+            assert self._guard.stdin is not None  # a pipe
             try:
                 self._guard.stdin.write("done\n")
                 self._guard.stdin.close()
@@ -255,7 +282,7 @@ class Runtime:
             shutil.rmtree(self._ipp_cluster.profile_dir, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _stop_controller(self):
+    def _stop_controller(self) -> None:
         deadline = time.monotonic() + 5
         while (
             self._starts_controller

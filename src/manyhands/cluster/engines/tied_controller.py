@@ -12,22 +12,28 @@ Its schedulers are threads that run without Python's lock, because seven more pr
 second. Its hub stores no requests and answers, because nothing asks for them again.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.ports import reserve
+
+if TYPE_CHECKING:
+    from manyhands.cluster.host.ports import Reservation
 
 POLL_S, GUARD_S = 0.5, 4.0
 OPTIONS = ["--IPController.use_threads=True", "--IPController.db_class=NoDB",
            "--IPController.broadcast_scheduler_depth=0"]  # views that broadcast are not used
-_reservations = []
+_reservations: list[Reservation] = []
 
 
-def end_with(kernel, folder):
+def end_with(kernel: int, folder: str) -> None:
     """Kill this process's group some seconds after `kernel` has ceased to be its parent."""
     while os.getppid() == kernel:
         time.sleep(POLL_S)
@@ -36,7 +42,7 @@ def end_with(kernel, folder):
     os.killpg(0, signal.SIGKILL)
 
 
-def reserved_ports(n):
+def reserved_ports(n: int) -> list[int]:
     """`n` ports that nobody else takes, held as long as this process lives: in ipyparallel's place."""
     _reservations.append(reserve(n, "0.0.0.0"))
     return _reservations[-1].ports

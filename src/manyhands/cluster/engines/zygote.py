@@ -11,6 +11,8 @@ engines have started ends with them, in other sessions too; only if this process
 one stay. (Where ipyparallel starts the engines, under MPI, Slurm or ssh, it stays too.)
 """
 
+from __future__ import annotations
+
 import atexit
 import gc
 import importlib
@@ -20,10 +22,14 @@ import os
 import select
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
 from manyhands.kernel_imports import import_ipykernel
+
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 POLL_S = 0.05
 IMPORTS = {  # torch._dynamo: by the first optimizer, which else takes a second on each rank, and after each healing
@@ -32,14 +38,14 @@ IMPORTS = {  # torch._dynamo: by the first optimizer, which else takes a second 
 }
 
 
-def die_with_parent(parent):
+def die_with_parent(parent: int) -> None:
     """Ask Linux to kill this process when its parent ends; a parent that has already ended is noticed too."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def tell(**event):
+def tell(**event: Any) -> None:
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
@@ -48,12 +54,14 @@ class Zygote:
     """The engines of one cluster, by rank: {rank: pid}.
     What an engine leaves in another session becomes a child of this process, and ends with the last engine."""
 
-    def __init__(self):
-        self.pids, self.limits, self.over = {}, {}, set()
+    def __init__(self) -> None:
+        self.pids: dict[int, int] = {}
+        self.limits: dict[int, int | None] = {}
+        self.over: set[int] = set()  # process numbers of those that have grown over their limit
         prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.signal(signal.SIGTERM, lambda *_: self.close())
 
-    def fork(self, rank, argv, env, log, memory_bytes=None):
+    def fork(self, rank: int, argv: list[str], env: dict[str, str], log: str, memory_bytes: int | None = None) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid:
@@ -69,7 +77,7 @@ class Zygote:
         finally:
             os._exit(1)
 
-    def reap(self):
+    def reap(self) -> None:
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -84,7 +92,7 @@ class Zygote:
         if not self.pids:
             kill_descendants()
 
-    def police(self):
+    def police(self) -> None:
         """Kill an engine that is larger than its limit, as a container's memory limit would."""
         for rank, limit in self.limits.items():
             pid = self.pids.get(rank)
@@ -92,25 +100,25 @@ class Zygote:
                 self.over.add(pid)
                 _kill_group(pid)
 
-    def signal(self, rank, number):
+    def signal(self, rank: int, number: int) -> None:
         if rank in self.pids:
             os.kill(self.pids[rank], number)
 
-    def close(self):
+    def close(self) -> NoReturn:
         for pid in self.pids.values():
             _kill_group(pid)
         kill_descendants()
         os._exit(0)
 
 
-def _kill_group(pid):
+def _kill_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
 
 
-def _resident_bytes(pid):
+def _resident_bytes(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/statm") as file:
             fields = file.read().split()
@@ -120,7 +128,7 @@ def _resident_bytes(pid):
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _be_an_engine(argv, env, log):
+def _be_an_engine(argv: list[str], env: dict[str, str], log: str) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ.update(env)
@@ -135,7 +143,7 @@ def _be_an_engine(argv, env, log):
     os._exit(0)
 
 
-def _import(frameworks):
+def _import(frameworks: list[str]) -> None:
     """Import what the engines will need; nothing here may start a thread or run an operation before the fork."""
     gc.disable()  # imports make many objects and no garbage: to look for some takes a fifth of their time
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -163,7 +171,7 @@ def _import(frameworks):
     gc.enable()
 
 
-def main(frameworks):
+def main(frameworks: list[str]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # in the emulated profile: there, and with it here, its ranks may go into their nodes
     if "MANYHANDS_USER_NAMESPACE" in os.environ:

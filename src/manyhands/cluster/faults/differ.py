@@ -1,26 +1,35 @@
 """In what the collectives differ that ranks wait in: their names, groups, tensors or numbers. The likely cause follows
 from that, and "different orders" is said of different names only."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from manyhands.cluster.faults.kinds import Where
+    from manyhands.cluster.payloads import Note
 
 
 class Cause(NamedTuple):
     """The likely cause of a hang."""
 
     text: str
-    culprits: list
+    culprits: list[int]
     less_often: bool = False  # the culprits have ended, and made the call at least once, but less often than the others
     differs: str = ""  # in what the calls differ: see `Fault`
 
 
-def members_text(ranks):
+def members_text(ranks: Collection[int] | None) -> str:
     return ranks_text(ranks) if ranks else SENTENCES["all ranks"]
 
 
-def cause_of_finished(collectives, gone, notes, counts):
+def cause_of_finished(collectives: dict[int, Where], gone: list[int], notes: dict[int, list[Note]],
+                      counts: dict[int, dict[str, int]]) -> Cause:
     """The `Cause` where ranks wait in collectives and others, `gone`, have finished the cell."""
     calls = sorted({here.call for here in collectives.values()})
     made = {rank: [note for note in notes.get(rank, []) if note["call"] in calls] for rank in (*gone, *collectives)}
@@ -42,7 +51,8 @@ def cause_of_finished(collectives, gone, notes, counts):
     return Cause(f"{text} {SENTENCES['must call' if key == 'never called' else 'must make']}", gone, less_often)
 
 
-def _times(calls, collectives, made, notes, counts):
+def _times(calls: list[str], collectives: dict[int, Where], made: list[Note], notes: list[Note] | None,
+           counts: dict[str, int]) -> int | None:
     """How often a rank has made these calls; None where it was not counted. The record knows the calls of
     torch.distributed that Python makes, as many as it has room for; such a call has a number."""
     if all(call in counts for call in calls):
@@ -51,29 +61,30 @@ def _times(calls, collectives, made, notes, counts):
     return len(made) if recorded and notes is not None and len(notes) < SLOTS else None
 
 
-def _how_often(gone, waiting):
+def _how_often(gone: list[int | None], waiting: list[int | None]) -> tuple[str, bool]:
     """(the key of the sentence, whether ranks that have ended made the call, but less often), from numbers of calls."""
-    if None in gone:
+    less, more = [number for number in gone if number is not None], [number for number in waiting if number is not None]
+    if len(less) < len(gone):
         return "called less often, or never", False
-    if not any(gone):
+    if not any(less):
         return "never called", False
-    if None in waiting:
+    if len(more) < len(waiting):
         return "called less often, or never", False
-    return ("called less often", True) if max(gone) < min(waiting) else ("called as often", False)
+    return ("called less often", True) if max(less) < min(more) else ("called as often", False)
 
 
-def _range(times, ranks):
+def _range(times: dict[int, int | None], ranks: Iterable[int]) -> str:
     """`3`, or `2 to 4`."""
-    numbers = [times[rank] for rank in ranks if times[rank] is not None]
+    numbers = [number for rank in ranks if (number := times[rank]) is not None]
     if len(set(numbers)) < 2:
         return "".join(map(str, numbers[:1]))
     return SENTENCES["from to"].format(least=min(numbers), most=max(numbers))
 
 
-def _is_met(rank, last, made, waiting):
+def _is_met(rank: int, last: Note, made: dict[int, list[Note]], waiting: dict[int, Where]) -> bool:
     """Whether nothing is missing in the group of this rank's last call: a member that waits now has made the call there
     as often, or some rank that waits has made more calls in all."""
-    def there(member):
+    def there(member: int) -> int:
         return sum((one["call"], one["group"]) == (last["call"], last["group"]) for one in made[member])
 
     members = last.get("ranks") or waiting
@@ -81,7 +92,7 @@ def _is_met(rank, last, made, waiting):
                for member in waiting)
 
 
-def cause_of_difference(collectives):
+def cause_of_difference(collectives: dict[int, Where]) -> Cause | None:
     """The `Cause` where all these ranks wait in collectives that do not fit together; None where they do."""
     if len({here.call for here in collectives.values()}) > 1:
         groups = len({tuple(here.group or ()) for here in collectives.values()}) > 1
@@ -101,35 +112,34 @@ def cause_of_difference(collectives):
             tensors = _listed({rank: here.what() for rank, here in inside.items()})
             return Cause(SENTENCES["other tensors"].format(tensors=tensors, group=members_text(group)), sorted(inside),
                          differs="tensors")
-        numbers = {here.sequence for here in inside.values()}
-        if len(numbers) > 1 and None not in numbers:
-            fewest = [rank for rank, here in inside.items() if here.sequence == min(numbers)]
-            listed = _listed({rank: SENTENCES["number"].format(number=here.sequence + 1)
-                              for rank, here in inside.items()})
+        numbers = {rank: here.sequence for rank, here in inside.items() if here.sequence is not None}
+        if len(set(numbers.values())) > 1 and len(numbers) == len(inside):
+            fewest = [rank for rank, number in numbers.items() if number == min(numbers.values())]
+            listed = _listed({rank: SENTENCES["number"].format(number=number + 1) for rank, number in numbers.items()})
             return Cause(SENTENCES["other number"].format(numbers=listed, call=call, group=members_text(group)), fewest,
                          differs="numbers")
     return None
 
 
-def _cross(collectives):
+def _cross(collectives: dict[int, Where]) -> bool:
     """Whether a rank waits in a group for a member that waits in a different one."""
     everyone = sorted(collectives)
     return any(other in collectives and (collectives[other].group or None) != (here.group or None)
                for here in collectives.values() for other in here.group or everyone)
 
 
-def _in_group(here):
+def _in_group(here: Where) -> str:
     return SENTENCES["ranks of a group"].format(call=here.call, value=members_text(here.group))
 
 
-def _by_group(standing):
+def _by_group(standing: Mapping[int, list[int] | None]) -> str:
     return _listed({rank: SENTENCES["a group of"].format(group=members_text(group))
                     for rank, group in standing.items()})
 
 
-def _listed(kinds):
+def _listed(kinds: Mapping[int, str]) -> str:
     """`{rank: text}` as "text on ranks 0, 1, other text on rank 2"."""
-    grouped = {}
+    grouped: dict[str, list[int]] = {}
     for rank, what in sorted(kinds.items()):
         grouped.setdefault(what, []).append(rank)
     return ", ".join(SENTENCES["is with"].format(what=what, ranks=ranks_text(ranks)) for what, ranks in grouped.items())

@@ -1,13 +1,36 @@
 """From the outcome of a cell to the Fault that the learner reads: states, wait-for graph, likely cause."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.cluster.faults import diagnose, tf_tasks
 from manyhands.cluster.faults.kinds import (
     ControllerDied, Fault, Hang, Interrupted, LimitExceeded, Mismatch, RankDied, RankError, Where
 )
 from manyhands.cluster.faults.picture import wait_for_graph
 from manyhands.cluster.faults.sentences import KNOWN_ERRORS, SENTENCES, of_ranks, ranks_text
+from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank.stack import name_in_line
 from manyhands.cluster.show import in_this_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Protocol
+
+    from manyhands.cluster.faults.kinds import Outcome
+    from manyhands.cluster.faults.source_lines import Places
+    from manyhands.cluster.payloads import Exit, Note, RaisedError, Report, TaskConfig
+
+    class Newest(Protocol):
+        @property
+        def newest(self) -> Mapping[int, Report]: ...
+
+    class Witness(Protocol):  # a Runtime, or what has the same of a script
+        @property
+        def reports(self) -> Newest: ...
+        def log_tail(self, rank: int) -> list[str]: ...
+        def struck(self, rank: int) -> list[str]: ...
 
 LOST_CONNECTION = ("Connection closed by peer", "Connection reset by peer", "Read error", "Broken pipe",
                    "Timed out waiting")
@@ -15,9 +38,11 @@ TOO_LONG = "Received data size doesn't match expected size"  # gloo aborts with 
 WIDEST_LABEL = 20  # characters: behind a longer list of ranks the text begins where it may
 
 
-def states(outcome, runtime, cell_file, places, memory_mib, world_size):
+def states(outcome: Outcome, runtime: Witness, cell_file: str, places: Places, memory_mib: int | None,
+           world_size: int) -> dict[int, Where]:
     """{rank: Where} at the end of the watch; and what was left open goes into `outcome.open`."""
-    where, reports = {}, runtime.reports
+    where: dict[int, Where] = {}
+    reports = runtime.reports
     for rank in outcome.asked:
         if rank in outcome.exits:
             where[rank] = _last_seen(rank, outcome, reports.newest.get(rank), cell_file, places)
@@ -38,40 +63,40 @@ def states(outcome, runtime, cell_file, places, memory_mib, world_size):
             diagnose.name_work(here, outcome.notes)
     if outcome.reason == "hang":
         for note, ranks, others in diagnose.left_open(where, outcome.notes, world_size):
-            place = places.find([{"path": "", "function": "", **note}], cell_file)[0]
+            place = places.find([spot_of(note)], cell_file)[0]
             outcome.open.append(SENTENCES["left open"].format(call=note["call"], place=place, ranks=ranks_text(ranks),
                                                               others=ranks_text(others)))
     return where
 
 
-def overwritten(notes, cell_file, places):
+def overwritten(notes: dict[int, list[Note]], cell_file: str, places: Places) -> str:
     """What is said of calls whose list holds one tensor several times, so that each part overwrites the one before."""
-    ranks_of = {}
+    ranks_of: dict[tuple[str, str, str], dict[int, bool]] = {}
     for rank, calls in sorted(notes.items()):
         for note in calls:
             if note.get("overwritten"):
-                place, source, _ = places.find([{"path": "", "function": "", **note}], cell_file)
+                place, source, _ = places.find([spot_of(note)], cell_file)
                 ranks_of.setdefault((note["call"], place, source.strip()), {})[rank] = True
     return "\n".join(SENTENCES["overwritten"].format(call=call, place=place, source=source, ranks=ranks_text(ranks))
                      for (call, place, source), ranks in ranks_of.items())
 
 
-def _message(error):
+def _message(error: RaisedError) -> str:
     if any(text in error["evalue"] for text in LOST_CONNECTION):  # gloo names ports here, and not the rank
         return SENTENCES["lost connection"]
     first = next(iter(error["evalue"].strip().splitlines()), "")
     return f"{error['ename']}: {first}".rstrip(": ")
 
 
-def standing(rank, report, cell, cell_file, places):
+def standing(rank: int, report: Report | None, cell: int, cell_file: str, places: Places) -> Where:
     """The `Where` of a rank that has not ended, from its newest report."""
     if report is None or report["cell"] != cell:
         return Where(rank, "unknown")
-    call = report["call"] or {}
+    call: Note = report["call"] or {"call": ""}
     lines = report["lines"]
     if call.get("file"):  # the record knows the line of the call itself
-        lines = [*lines[:-1], {**(lines[-1] if lines else {"path": "", "function": ""}), "file": call["file"],
-                               "line": call["line"]}]
+        last = lines[-1] if lines else spot_of(call)
+        lines = [*lines[:-1], {**last, "file": call["file"], "line": call["line"]}]
     place, source, line = places.find(lines, cell_file)
     if not report["blocked"]:
         return Where(rank, "computes", place=place, source=source, line=line)
@@ -81,12 +106,12 @@ def standing(rank, report, cell, cell_file, places):
                  sequence=call.get("sequence"))
 
 
-def _last_seen(rank, outcome, report, cell_file, places):
+def _last_seen(rank: int, outcome: Outcome, report: Report | None, cell_file: str, places: Places) -> Where:
     """Where a rank that has died stood: in the call that its record holds open, or at the line of its last report."""
     notes = outcome.notes.get(rank) or []
     if notes and (notes[-1].get("open") or notes[-1]["call"] == "os._exit"):
         note = notes[-1]
-        place, source, line = places.find([{"path": "", "function": "", **note}], cell_file)
+        place, source, line = places.find([spot_of(note)], cell_file)
         return Where(rank, "died", call=note["call"], place=place, source=source, line=line, shape=note.get("shape"),
                      dtype=note.get("dtype", ""),
                      peer=note.get("peer"), tag=note.get("tag", 0))
@@ -96,7 +121,7 @@ def _last_seen(rank, outcome, report, cell_file, places):
     return Where(rank, "died")
 
 
-def _how_it_died(exit_, memory_mib, tail, stack):
+def _how_it_died(exit_: Exit, memory_mib: int | None, tail: list[str], stack: list[str]) -> str:
     import os
     import signal
 
@@ -120,12 +145,14 @@ def _how_it_died(exit_, memory_mib, tail, stack):
     return SENTENCES["exited"].format(code=os.WEXITSTATUS(status))
 
 
-def secondary(outcome):
+def secondary(outcome: Outcome) -> list[int]:
     """Ranks whose exception only says that another rank has gone."""
     return [rank for rank, error in outcome.errors.items() if any(text in error["evalue"] for text in LOST_CONNECTION)]
 
 
-def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_configs=None):
+def make(outcome: Outcome, where: dict[int, Where], world_size: int, limit_s: float,
+         unmade: Callable[[str], str | None] = lambda name: None,
+         tf_configs: Mapping[int, TaskConfig | None] | None = None) -> Fault | None:
     """The Fault that `outcome` amounts to, with its text and picture; None if all is well.
     `unmade(name)`: the first line of a setup cell that should have made this name on the ranks, and did not.
     `tf_configs`: {rank: its TF_CONFIG}, as far as it is known."""
@@ -136,6 +163,8 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
     traceback = {rank: error["traceback"] for rank, error in outcome.errors.items()}
     first = sorted(set(outcome.errors) - set(secondary(outcome))) or sorted(outcome.errors)
     differs = ""
+    kind: type[Fault]
+    culprits: list[int]
     if outcome.reason == "interrupted":
         kind, title, culprits, cause = Interrupted, SENTENCES["title interrupted"], [], ""
     elif outcome.reason == "controller":
@@ -181,7 +210,9 @@ def make(outcome, where, world_size, limit_s, unmade=lambda name: None, tf_confi
     return fault
 
 
-def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, left_open=()):
+def _write(kind: type[Fault], title: str, where: dict[int, Where], waiting: dict[int, Where], culprits: list[int],
+           traceback: dict[int, str], edge_list: list[tuple[int, int]], cause: str,
+           left_open: Sequence[str] = ()) -> Fault:
     order = (
         sorted(where, key=lambda rank: (where[rank].state not in ("raised", "died"), rank))
         if kind in (RankError, RankDied)
@@ -193,16 +224,17 @@ def _write(kind, title, where, waiting, culprits, traceback, edge_list, cause, l
     lines += left_open
     if cause:
         lines.append(SENTENCES["cause"].format(cause=cause))
-    fault: Fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)
+    fault = kind(_capital(title.split(": ", 1)[-1]).rstrip("."), waiting, culprits, traceback)
     fault.text, fault.edges = "\n".join(lines), edge_list
     if edge_list or kind in (Hang, RankDied):
         fault.svg = wait_for_graph(where, edge_list)
     return fault
 
 
-def _rows(where, order):
+def _rows(where: dict[int, Where], order: Iterable[int]) -> list[str]:
     """What the ranks did, in this order: those that did the same in one row, and each place only where it is first."""
-    alike, first_at = {}, {}
+    alike: dict[tuple[str | tuple[str, str], ...], list[int]] = {}
+    first_at: dict[tuple[str, str], list[int]] = {}
     for rank in order:
         alike.setdefault((where[rank].describe(), *where[rank].callers), []).append(rank)
     labels = {key: ranks_text(ranks) for key, ranks in alike.items()}
@@ -218,15 +250,15 @@ def _rows(where, order):
     return lines
 
 
-def _capital(text):
+def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _cause_of_waiting(sentence, waiting, culprits):
+def _cause_of_waiting(sentence: str, waiting: dict[int, Where], culprits: list[int]) -> str:
     return SENTENCES[sentence].format(waiters=ranks_text(waiting), culprits=ranks_text(culprits)) if waiting else ""
 
 
-def _known(error, unmade):
+def _known(error: RaisedError, unmade: Callable[[str], str | None]) -> str:
     if error["memory"]:
         return SENTENCES["out of memory"]
     if error["ename"] == "SystemExit":

@@ -1,8 +1,21 @@
 """What can go wrong on the ranks, as exceptions that hold plain data."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from typing import Literal, TypeAlias
+
+    from manyhands.cluster.engines.engine_calls import Answer
+    from manyhands.cluster.payloads import Exit, Note, RaisedError, Reply
+
+    State: TypeAlias = Literal["waits", "computes", "finished", "raised", "died", "unknown"]
+    Reason: TypeAlias = Literal["finished", "hang", "limit", "interrupted", "controller"]
 
 
 @dataclass
@@ -11,25 +24,25 @@ class Where:
     the rest as far as it is known."""
 
     rank: int
-    state: str
+    state: State
     call: str = ""
     place: str = ""  # "line 3 of this cell"
     source: str = ""  # the text of that line
     line: int = 0
-    shape: list | None = None
+    shape: list[int] | None = None
     dtype: str = ""
     peer: int | None = None
     tag: int = 0
-    group: list | None = None  # ranks of the group, None for the world
+    group: list[int] | None = None  # ranks of the group, None for the world
     sequence: int | None = None
     detail: str = ""
-    callers: list = field(default_factory=list)  # [(place, source)], outermost first
+    callers: list[tuple[str, str]] = field(default_factory=list)  # (place, source), outermost first
     early: bool = False  # it died before the cell began
 
-    def describe(self, same_line_as=()):
+    def describe(self, same_line_as: Collection[int] = ()) -> str:
         """A sentence without its subject. `same_line_as`: ranks whose line, which the report has named, is also this
         rank's."""
-        sentence = self.state
+        sentence: str = self.state
         if self.state == "died" and self.place:
             sentence = "died in" if self.call else "died at"
         if self.state == "died" and self.early:
@@ -41,7 +54,7 @@ class Where:
             where = SENTENCES["same line"].format(ranks=ranks_text(same_line_as))
         return SENTENCES[sentence].format(what=self.what(), where=where, detail=self.detail)
 
-    def what(self):
+    def what(self) -> str:
         """The call with its tensor and peer, as `all_reduce(float32 [4])` or `recv(float32 [4], from rank 1)`."""
         inside = []
         if self.dtype:
@@ -63,7 +76,7 @@ class ClusterNotStarted(RuntimeError):
     """The controller or ranks did not start, or do not answer: mostly because the machine is busy, or because something
     that they need is missing on it. The message says all; the stack of the notebook's side says nothing."""
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -76,20 +89,23 @@ class Fault(RuntimeError):
     seconds of the cell it was reported, `healed_s` how long the healing took."""
 
     kind, less_often, differs = "fault", False, ""
+    svg: str | None
+    edges: list[tuple[int, int]]
 
-    def __init__(self, message, waiting=None, culprits=(), traceback=None):
+    def __init__(self, message: str, waiting: dict[int, Where] | None = None, culprits: Iterable[int] = (),
+                 traceback: dict[int, str] | None = None) -> None:
         super().__init__(message)
         self.waiting, self.culprits, self.traceback = waiting or {}, list(culprits), traceback or {}
         self.text, self.svg, self.edges = message, None, []
         self.reported_s = self.healed_s = 0.0
 
     @property
-    def graph_text(self):
+    def graph_text(self) -> str:
         """The wait-for graph in words, for readers who do not see the picture."""
         return "wait-for graph: " + ", ".join(f"{a} -> {b}" for a, b in self.edges)
 
     # IPython: the report is already on the page; the stack of the notebook's side says nothing
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -97,7 +113,7 @@ class ClusterStopped(RuntimeError):
     """The cluster was stopped before this use:
     in a notebook one line says what to run, without the stack of the notebook's side."""
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
@@ -148,16 +164,18 @@ class Outcome:
     """What the watch of one cell has seen: results by rank, exceptions by rank, exits by rank,
     and where each rank stood."""
 
-    results: dict = field(default_factory=dict)
-    errors: dict = field(default_factory=dict)
-    exits: dict = field(default_factory=dict)
-    where: dict = field(default_factory=dict)
-    notes: dict = field(default_factory=dict)
-    counts: dict = field(default_factory=dict)  # {rank: {call: how often}} of calls that are not in its notes
-    early: set = field(default_factory=set)  # ranks that have not begun the cell
-    open: list = field(default_factory=list)  # of a hang: the sentences on collectives that were begun and never ended
-    reason: str = "finished"  # finished, hang, limit, interrupted, controller
+    results: dict[int, Reply] = field(default_factory=dict)
+    errors: dict[int, RaisedError] = field(default_factory=dict)
+    exits: dict[int, Exit] = field(default_factory=dict)
+    where: dict[int, Where] = field(default_factory=dict)
+    notes: dict[int, list[Note]] = field(default_factory=dict)
+    # {rank: {call: how often}} of calls that are not in its notes
+    counts: dict[int, dict[str, int]] = field(default_factory=dict)
+    early: set[int] = field(default_factory=set)  # ranks that have not begun the cell
+    # of a hang: the sentences on collectives that were begun and never ended
+    open: list[str] = field(default_factory=list)
+    reason: Reason = "finished"
     cell: int = 0  # its number in this cluster
     started: float = 0.0  # time.monotonic() when it was sent
-    asked: list = field(default_factory=list)  # the ranks it was sent to
-    pending: dict = field(default_factory=dict)  # {rank: Answer}, of all ranks asked
+    asked: list[int] = field(default_factory=list)  # the ranks it was sent to
+    pending: dict[int, Answer] = field(default_factory=dict)  # of all ranks asked

@@ -1,22 +1,31 @@
 """The line that a cell shows while ranks wait in communication: what each rank was last seen to do."""
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.explain import standing
 from manyhands.cluster.faults.sentences import SENTENCES, of_ranks, ranks_text
 from manyhands.cluster.faults.watch import STALE_S
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from manyhands.cluster.faults.source_lines import Places
+    from manyhands.cluster.faults.watch import Watch
+
 WAITING_S = 2.0  # of a shorter wait nothing is shown: most ranks wait for a moment in most calls
 ORDER = "waits", "computes", "silent", "finished", "raised", "died"
 
 
-def line(watch, places, cell_file):
+def line(watch: Watch, places: Places, cell_file: str) -> str:
     """`Ranks 0, 1, 3 have been in barrier for 4 s; rank 2 has finished.` from the reports of a `Watch` that runs, or ""
     while no rank has waited for long. It may be called from any thread."""
     seen = {rank: _seen(rank, watch, places, cell_file) for rank in watch.asked}
     if max((seconds for state, _, seconds in seen.values() if state == "waits"), default=0) < WAITING_S:
         return ""
-    alike = {}
+    alike: dict[tuple[str, str], dict[int, float]] = {}
     for rank, (state, call, seconds) in seen.items():
         alike.setdefault((state, call), {})[rank] = seconds
     clauses = [_clause(state, call, seconds) for (state, call), seconds in
@@ -25,7 +34,7 @@ def line(watch, places, cell_file):
     return text[:1].upper() + text[1:] + "."
 
 
-def _seen(rank, watch, places, cell_file):
+def _seen(rank: int, watch: Watch, places: Places, cell_file: str) -> tuple[str, str, float]:
     """(state, call, for how many seconds) of a rank, as far as it was seen."""
     outcome, reports = watch.outcome, watch.reports
     if rank in outcome.exits:
@@ -43,7 +52,7 @@ def _seen(rank, watch, places, cell_file):
     return "waits", standing(rank, report, watch.cell, cell_file, places).call, reports.blocked_s(rank, watch.cell)
 
 
-def _clause(state, call, seconds):
+def _clause(state: str, call: str, seconds: Mapping[int, float]) -> str:
     """What is said of the ranks in `seconds`, {rank: for how long}."""
     least, most = int(min(seconds.values())), int(max(seconds.values()))
     span = f"{least}" if least == most else SENTENCES["live span"].format(least=least, most=most)

@@ -1,7 +1,14 @@
 """Two small pictures, drawn as SVG text: the world of a cluster, and the wait-for graph of a fault."""
 
+from __future__ import annotations
+
 import math
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+
+    from manyhands.cluster.faults.kinds import Where
 
 FILL = {"waits": "#f6c85f", "computes": "#9ecae1", "finished": "#d9d9d9", "raised": "#e6786e", "died": "#7f7f7f",
         "unknown": "#ffffff"}
@@ -12,14 +19,15 @@ WAITS_FOR = "waits for"
 STYLE = 'font-family="DejaVu Sans, Verdana, sans-serif"'
 
 
-def _text(x, y, text, size=11, weight="normal", fill=INK, anchor="middle"):
+def _text(x: float, y: float, text: str, size: int = 11, weight: str = "normal", fill: str = INK,
+          anchor: str = "middle") -> str:
     return (
         f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" font-size="{size}" font-weight="{weight}" '
         f'fill="{fill}">{escape(text)}</text>'
     )
 
 
-def _svg(width, height, parts, title):
+def _svg(width: float, height: float, parts: list[str], title: str) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img" {STYLE}>'
@@ -28,7 +36,7 @@ def _svg(width, height, parts, title):
     return "\n".join([head, back, *parts, "</svg>"])
 
 
-def wait_for_graph(where, edges):
+def wait_for_graph(where: dict[int, Where], edges: list[tuple[int, int]]) -> str:
     """Ranks on a circle, coloured by what they do; an arrow from each rank that waits to the rank that it waits for."""
     ranks = sorted(where)
     n, radius = len(ranks), max(80, 24 * len(ranks))
@@ -50,7 +58,7 @@ def wait_for_graph(where, edges):
     return _svg(width, height, parts, "wait-for graph")
 
 
-def _label(x, y, centre, label, place):
+def _label(x: float, y: float, centre: tuple[float, float], label: str, place: str) -> list[str]:
     """What the rank does and where, outside the circle of ranks, so that no arrow crosses it."""
     if abs(x - centre[0]) > abs(y - centre[1]):
         anchor, x, above = ("start", x + 32, y) if x > centre[0] else ("end", x - 32, y)
@@ -59,7 +67,7 @@ def _label(x, y, centre, label, place):
     return [_text(x, above, label, anchor=anchor), _text(x, above + 14, place, 10, fill="#666666", anchor=anchor)]
 
 
-def _arrow(start, end, both_ways):
+def _arrow(start: tuple[float, float], end: tuple[float, float], both_ways: bool) -> str:
     (x1, y1), (x2, y2) = start, end
     length = math.hypot(x2 - x1, y2 - y1) or 1
     ux, uy = (x2 - x1) / length, (y2 - y1) / length
@@ -73,7 +81,7 @@ def _arrow(start, end, both_ways):
     )
 
 
-def world(nodes, profile, backend, framework):
+def world(nodes: list[tuple[str, list[tuple[int, str]]]], profile: str, backend: str, framework: str) -> str:
     """`nodes` = [(name, [(rank, device), ...]), ...]: a box for each node, a square for each rank."""
     widest = max(len(ranks) for _, ranks in nodes)
     per_row = min(widest, 8)

@@ -1,5 +1,12 @@
 """The sentences that describe what went wrong on the ranks."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
 # One table, so that the course can be translated.
 SENTENCES = {
     "waits": "waits in {what} at {where}",
@@ -193,6 +200,17 @@ SENTENCES = {
                  "Cells run on the ranks only if they begin with %%px, and healing loses variables.",
 }
 
+# of a Cluster itself
+SENTENCES_CORE = {
+    "starting": "starting {n} ranks ...",
+    "running": "running on {n} ranks {seconds} s",
+    "replaced": "This notebook already had a cluster named {name!r} with {n} ranks. It was stopped, its variables are "
+                "lost, and a new cluster replaces it. To keep both, give the second one a different name: Cluster(..., "
+                "name=\"second\").",
+    "stopped": "The cluster {name!r} was stopped, so its ranks no longer exist. Run the cell with Cluster(...) again, "
+               "and then the cells below it.",
+}
+
 # a fragment of an exception's text -> the likely cause
 KNOWN_ERRORS = {
     "Could not start gRPC server": "address taken",
@@ -207,18 +225,18 @@ KNOWN_ERRORS = {
 PLURAL = {"waits": "wait", "computes": "compute", "has": "have", "does": "do"}
 
 
-def of_ranks(ranks, sentence):
+def of_ranks(ranks: Collection[int], sentence: str) -> str:
     """A sentence about one rank, without its subject, as it is said of these ranks."""
     verb, space, rest = sentence.partition(" ")
     return sentence if len(ranks) == 1 else PLURAL.get(verb, verb) + space + rest
 
 
-def ranks_text(ranks):
+def ranks_text(ranks: Iterable[int]) -> str:
     """`rank 2`, `ranks 0, 1, 3`, `ranks 0-3`."""
     ranks = sorted(ranks)
     if len(ranks) == 1:
         return SENTENCES["rank"].format(ranks=ranks[0])
-    runs = []
+    runs: list[list[int]] = []  # [first, last]
     for rank in ranks:
         if runs and rank == runs[-1][1] + 1:
             runs[-1][1] = rank

@@ -1,11 +1,20 @@
 """Why a task of TensorFlow's cluster waits for the others: from TF_CONFIG of each rank, and whether anything listens at
 the addresses in it."""
 
+from __future__ import annotations
+
 import re
 import socket
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.differ import Cause
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from manyhands.cluster.faults.kinds import Where
+    from manyhands.cluster.payloads import ErrorMessage, TaskConfig
 
 CONNECT_S = 0.3
 STARTS = re.compile(r"(Strategy|connect_to_cluster)$")  # what waits until every task has started
@@ -17,7 +26,7 @@ DATA_TYPES = {"1": "float32", "2": "float64", "3": "int32", "9": "int64", "10": 
               "19": "float16"}  # TensorFlow's numbers
 
 
-def cause_of_start(where, configs):
+def cause_of_start(where: dict[int, Where], configs: Mapping[int, TaskConfig | None]) -> Cause | None:
     """The `Cause` where ranks wait until all tasks have started, or serve forever; None where none does.
 
     `configs`, {rank: what tf_config.read gives}."""
@@ -48,7 +57,7 @@ def cause_of_start(where, configs):
     return Cause(SENTENCES["tasks start"].format(waiters=waiters, tasks=_named(awaited) or SENTENCES["all tasks"]), [])
 
 
-def cause_of_same_task(configs):
+def cause_of_same_task(configs: Mapping[int, TaskConfig | None]) -> Cause | None:
     """The `Cause` where two ranks have the same task in their TF_CONFIG, or None."""
     for task, ranks in _tasks(configs).items():
         if len(ranks) > 1:
@@ -56,33 +65,33 @@ def cause_of_same_task(configs):
     return None
 
 
-def mismatch(error):
+def mismatch(error: ErrorMessage) -> str | None:
     """What TensorFlow has said of collectives that do not fit together, as a likely cause; or None."""
     found = MISMATCH.search(error["evalue"])
     if found is None:
         return None
     named = {part: re.sub(r"data_type (\d+)", lambda one: DATA_TYPES.get(one[1], one[0]), found[part])
              for part in ("expected", "got") if found[part]}
-    types = [re.match(r"type \d+ and ", text) for text in named.values()]
-    if all(types) and len({one[0] for one in types}) == 1:  # the same kind of collective
+    types = [one for text in named.values() if (one := re.match(r"type \d+ and ", text))]
+    if len(types) == len(named) and len({one[0] for one in types}) == 1:  # the same kind of collective
         named = {part: text[types[0].end():] for part, text in named.items()}
     detail = SENTENCES["workers expected"].format(**named) if named else ""
     return SENTENCES["workers differ"].format(detail=detail)
 
 
-def _tasks(configs):
-    found = {}
+def _tasks(configs: Mapping[int, TaskConfig | None]) -> dict[tuple[str, int], list[int]]:
+    found: dict[tuple[str, int], list[int]] = {}
     for rank, config in sorted(configs.items()):
         if config:
             found.setdefault(config["task"], []).append(rank)
     return found
 
 
-def _named(tasks):
+def _named(tasks: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{kind} {index}" for kind, index in tasks)
 
 
-def _nothing_listens(address):
+def _nothing_listens(address: str) -> bool:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=CONNECT_S).close()

@@ -1,9 +1,23 @@
 """The part of a Cluster that looks after calls which outlive the cell that began them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.cluster import check_arguments
 from manyhands.cluster.engines.reach import StartLimit, answers
 from manyhands.cluster.faults.sentences import SENTENCES
 from manyhands.cluster.faults.unfinished import each, words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from manyhands.cluster.check_arguments import Ranks
+    from manyhands.cluster.engines.runtime import Runtime
+    from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.faults.source_lines import Places
+    from manyhands.cluster.faults.unfinished import Namer, Unfinished
 
 ANSWER_S = 20.0
 WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run from there starts no communication
@@ -12,11 +26,23 @@ WITHOUT_CALLS = ("manyhands.cluster.", "manyhands.rehearsal.")  # what is run fr
 class UnderWay:
     """`_unfinished` knows what the ranks have begun and not finished; see unfinished.py."""
 
-    def _ask(self, function, *args):
-        """Call a function on all ranks, which are idle: {rank: answer}."""
-        return answers(self._runtime.submit(self.ranks, function, args), StartLimit(ANSWER_S))
+    if TYPE_CHECKING:  # what it uses of the Cluster
+        _sound: bool
+        _places: Places
+        _unfinished: Unfinished
 
-    def _say_unfinished(self, cell_file, tell):
+        @property
+        def world_size(self) -> int: ...
+        @property
+        def ranks(self) -> list[int]: ...
+        def _check_running(self) -> Runtime: ...
+        def _mend(self, fault: Fault | None = None) -> None: ...
+
+    def _ask(self, function: Callable[..., Any], *args: Any) -> dict[int, Any]:
+        """Call a function on all ranks, which are idle: {rank: answer}."""
+        return answers(self._check_running().submit(self.ranks, function, args), StartLimit(ANSWER_S))
+
+    def _say_unfinished(self, cell_file: str, tell: bool) -> str:
         """After a cell: what it has left under way, or what was under way when it failed; or ""."""
         if not self._sound:
             return self._unfinished.before_text(self._namer(cell_file))
@@ -25,10 +51,10 @@ class UnderWay:
         except Exception:  # a rank has died or does not answer since: the next use says so
             return ""
 
-    def _namer(self, cell_file):
+    def _namer(self, cell_file: str) -> Namer:
         return lambda lines: self._places.find(lines, cell_file)[:2]
 
-    def _give_up(self, code, ranks, tell=True):
+    def _give_up(self, code: str | None, ranks: Ranks | None, tell: bool = True) -> None:
         """Before a cell: end what it does not go on with. `code` is None for a function that may communicate."""
         everywhere = ranks is None or check_arguments.check_ranks(ranks, self.world_size) == self.ranks
         given_up = reported = self._unfinished.left

@@ -5,17 +5,34 @@ which may be right and would be blamed. A later cell may still join it. Where th
 call is given up: its group gets new connections, in the same processes, and no variable is lost.
 """
 
+from __future__ import annotations
+
 import ast
 import re
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.kinds import Where
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
+from manyhands.cluster.faults.source_lines import spot_of
 from manyhands.cluster.on_rank import agent
 from manyhands.cluster.on_rank.recorder import COLLECTIVES
 from manyhands.cluster.on_rank.tally import SPARE_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from manyhands.cluster.payloads import Facts, FileLine, LeftFacts, Note, Reply, Spot, TracedCall
+
+    Group: TypeAlias = tuple[str, tuple[int, ...]]  # (name, members)
+    Namer: TypeAlias = Callable[[Sequence[Spot]], tuple[str, str]]  # lines -> (place, source)
+    Key: TypeAlias = tuple[str, Group, str, str, int]
+    Streams: TypeAlias = dict[tuple[str, int | None, str, int | None, int], int]  # see _streams
+    Offsets: TypeAlias = tuple[dict[tuple[str, int], int], dict[tuple[int | None, str, int | None, int], int]]
+    Condition: TypeAlias = tuple[str, bool]  # (text, whether it must hold)
 
 GRACE_S = 0.3  # for calls that all ranks have joined, and that need a moment more
 MOST_TOLD = 5
@@ -27,14 +44,14 @@ class Left:
     """A call that is not finished: `group` = (name, members); `ranks` have begun it, `others` have not joined it."""
 
     kind: str  # one of KINDS
-    group: tuple
+    group: Group
     what: str
-    lines: list  # the learner's lines that led to it
-    ranks: set
-    others: list = field(default_factory=list)
+    lines: list[Spot]  # the learner's lines that led to it
+    ranks: set[int]
+    others: list[int] = field(default_factory=list)
 
-    def key(self):
-        spot = self.lines[-1] if self.lines else {"file": "", "line": 0}
+    def key(self) -> Key:
+        spot: FileLine = self.lines[-1] if self.lines else {"file": "", "line": 0}
         return self.kind, self.group, self.what, spot["file"], spot["line"]
 
 
@@ -42,21 +59,25 @@ class Unfinished:
     """What is unfinished on the ranks of a cluster, from cell to cell. `ask(function, *args)` calls a function on all
     ranks and returns {rank: answer}; it may raise. A `name`, below, turns lines into (place, source)."""
 
-    def __init__(self, ask):
+    def __init__(self, ask: Callable[..., dict[int, Any]]) -> None:
         self._ask = ask
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """The ranks are new, or their groups."""
-        self._facts, self.left, self._told, self._names, self._offsets = {}, [], set(), set(), ({}, {})
-        self._seen = {}  # the ranks' `begun` when a look last found nothing left
-        self._renewals = Counter()  # of each group
+        self._facts: dict[int, Facts] = {}
+        self.left: list[Left] = []
+        self._told: set[Key] = set()
+        self._names: set[str] = set()
+        self._offsets: Offsets = ({}, {})
+        self._seen: dict[int, int] = {}  # the ranks' `begun` when a look last found nothing left
+        self._renewals: Counter[Group] = Counter()  # of each group
 
-    def note(self, results):
+    def note(self, results: dict[int, Reply]) -> None:
         """Take in what the ranks have sent with their answers to a cell."""
         self._facts.update({rank: reply["begun"] for rank, reply in results.items() if "begun" in reply})
 
-    def look(self, ranks, name, tell=True):
+    def look(self, ranks: Sequence[int], name: Namer, tell: bool = True) -> str:
         """After a cell: sentences on what is unfinished and has not been told yet, or ""."""
         self.left, self._offsets = [], ({}, {})
         if not self._suspicious(ranks):
@@ -69,7 +90,7 @@ class Unfinished:
             answers = self._ask(agent.left)
         if _uneven(answers) or any(not call["ended"] for call in _calls(answers)):  # then their lines are needed
             answers = self._ask(agent.left, True)
-        self._facts = answers
+        self._facts = {**answers}
         self._names = {one for answer in answers.values() for one in answer["names"]}
         self._offsets = _offsets(answers)
         self.left = [*_collectives(answers), *_messages(answers)]
@@ -78,13 +99,13 @@ class Unfinished:
         self._told |= {one.key() for one in new}
         return _told(new, len(ranks), name) if new else ""
 
-    def _suspicious(self, ranks):
+    def _suspicious(self, ranks: Sequence[int]) -> bool:
         """Whether the ranks' facts look unfinished: cheap, for it is asked after each cell."""
         return _whole(self._facts, ranks) and (
             any(facts["begun"] > self._seen.get(rank, 0) for rank, facts in self._facts.items())
             or bool(_uneven(self._facts)))
 
-    def to_give_up(self, code, everywhere):
+    def to_give_up(self, code: str | None, everywhere: bool) -> list[Left]:
         """What the text `code` of the next cell does not go on with; `everywhere`: it runs on all ranks. None as a
         text: a function that may communicate."""
         dropped = [one for one in self.left if one.kind == "dropped"]
@@ -93,7 +114,7 @@ class Unfinished:
             unjoined = []
         return dropped + unjoined
 
-    def _goes_on(self, code, unjoined):
+    def _goes_on(self, code: str, unjoined: list[Left]) -> bool:
         """Whether a cell that runs on all ranks is meant to finish what an earlier one has begun: it uses a variable
         that holds it, or it makes a call on just those ranks that have not joined."""
         try:
@@ -109,11 +130,11 @@ class Unfinished:
         called_on = [{rank for rank in there if there[rank][number]} for number in range(len(calls))]
         return any(on & set(one.group[1]) == set(one.others) for on in called_on for one in unjoined)
 
-    def told_of(self, left):
+    def told_of(self, left: list[Left]) -> list[Left]:
         """Those of `left` that a cell has reported."""
         return [one for one in left if one.key() in self._told]
 
-    def give_up(self, given_up):
+    def give_up(self, given_up: list[Left]) -> bool:
         """New connections for the groups of `given_up`. False where they have had all that are possible."""
         groups = sorted({one.group for one in given_up})
         renewals = self._renewals + Counter(groups)
@@ -124,14 +145,14 @@ class Unfinished:
         self._renewals = renewals
         return True
 
-    def shifted(self, notes):
+    def shifted(self, notes: dict[int, list[Note]]) -> dict[int, list[Note]]:
         """The ranks' notes of a cell, numbered on from what earlier cells have left."""
         collectives, messages = self._offsets
         if not collectives and not messages:
             return notes
         return {rank: [_shifted(rank, one, collectives, messages) for one in calls] for rank, calls in notes.items()}
 
-    def before_text(self, name):
+    def before_text(self, name: Namer) -> str:
         """What was left by earlier cells, for the report of a cell that did not end well; or ""."""
         return "\n".join(each(self.left, lambda one: SENTENCES["left before" if one.others else "was left"].format(
             **words(one, name))))
@@ -140,14 +161,14 @@ class Unfinished:
 # --- what the ranks' facts amount to ----------------------------------------------------------------------------------
 
 
-def _whole(facts, ranks):
+def _whole(facts: Mapping[int, Facts], ranks: Sequence[int]) -> bool:
     """Whether all ranks have a world, the one of this cluster."""
     return all(facts.get(rank) and (facts[rank]["rank"], facts[rank]["size"]) == (rank, len(ranks)) for rank in ranks)
 
 
-def _uneven(facts):
+def _uneven(facts: Mapping[int, Facts]) -> dict[Group, dict[int, int]]:
     """{(name, members): {rank: number of collectives}} of the groups in which the ranks have begun more or fewer."""
-    groups = {}
+    groups: dict[Group, dict[int, int]] = {}
     for rank, found in facts.items():
         for name, members, number in found["groups"]:
             groups.setdefault((name, tuple(members)), {})[rank] = number
@@ -155,12 +176,13 @@ def _uneven(facts):
             if set(numbers) == set(group[1]) and len(set(numbers.values())) > 1}
 
 
-def _calls(answers):
+def _calls(answers: dict[int, LeftFacts]) -> list[TracedCall]:
     return [call for answer in answers.values() for calls in answer["calls"].values() for call in calls]
 
 
-def _collectives(answers):
-    found, uneven = {}, _uneven(answers)
+def _collectives(answers: dict[int, LeftFacts]) -> list[Left]:
+    found: dict[Key, Left] = {}
+    uneven = _uneven(answers)
     for group, numbers in uneven.items():
         fewest = min(numbers.values())
         ahead = {rank for rank in numbers if numbers[rank] > fewest}
@@ -176,14 +198,15 @@ def _collectives(answers):
     return list(found.values())
 
 
-def _add(found, kind, group, call, rank, others):
+def _add(found: dict[Key, Left], kind: str, group: Group, call: TracedCall, rank: int,
+         others: list[int]) -> None:
     """Note a call of one rank: the same call of several ranks is one `Left`."""
     what = Where(rank, "waits", call=call["call"], shape=call["shape"], dtype=call["dtype"]).what()
     one = Left(kind, group, what, call["lines"], {rank}, others)
     found.setdefault(one.key(), one).ranks.add(rank)
 
 
-def _messages(answers):
+def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
     """The messages that were begun and that the other side has not asked for, or that were dropped."""
     streams, found = _streams(answers), []
     for rank, answer in answers.items():
@@ -196,19 +219,18 @@ def _messages(answers):
             what = Where(rank, "waits", call=note["call"], shape=note.get("shape"), dtype=note.get("dtype", ""),
                          peer=peer, tag=note["tag"]).what()
             kind = "dropped" if note["dropped"] else "message"
-            lines = [{"path": "", "function": "", "file": note["file"], "line": note["line"]}]
-            found.append(Left(kind, (note["group"], groups[note["group"]]), what, lines, {rank},
+            found.append(Left(kind, (note["group"], groups[note["group"]]), what, [spot_of(note)], {rank},
                               [] if met or peer is None else [peer]))
     return found
 
 
-def _streams(answers):
+def _streams(answers: dict[int, LeftFacts]) -> Streams:
     """{(group, rank, "send" or "recv", peer, tag): how many}"""
     return {(group, rank, kind, peer, tag): number for rank, answer in answers.items()
             for group, kind, peer, tag, number in answer["streams"]}
 
 
-def _met(note, rank, streams):
+def _met(note: Note, rank: int, streams: Streams) -> bool:
     """Whether the other side has begun its part of a message."""
     other = "recv" if "send" in note["call"] else "send"
     sides = [number for (group, side, kind, peer, tag), number in streams.items()
@@ -217,12 +239,13 @@ def _met(note, rank, streams):
     return sum(sides) > note["index"]
 
 
-def _offsets(answers):
+def _offsets(answers: dict[int, LeftFacts]) -> Offsets:
     """By how much the ranks are ahead of each other: ({(group, rank): collectives}, {(rank, kind, peer, tag): messages
     that the other side has not met})."""
     collectives = {(name, rank): number - min(numbers.values()) for (name, _), numbers in _uneven(answers).items()
                    for rank, number in numbers.items()}
-    messages, streams = {}, _streams(answers)
+    messages: dict[tuple[int | None, str, int | None, int], int] = {}
+    streams = _streams(answers)
     for (group, rank, kind, peer, tag), number in streams.items():
         met = streams.get((group, peer, "recv" if kind == "send" else "send", rank, tag), 0)
         if number > met:
@@ -230,7 +253,8 @@ def _offsets(answers):
     return collectives, messages
 
 
-def _shifted(rank, note, collectives, messages):
+def _shifted(rank: int, note: Note, collectives: dict[tuple[str, int], int],
+             messages: dict[tuple[int | None, str, int | None, int], int]) -> Note:
     if "tag" in note:
         more = messages.get((rank, note["call"].lstrip("i"), note.get("peer"), note["tag"]), 0)
     else:
@@ -241,16 +265,16 @@ def _shifted(rank, note, collectives, messages):
 # --- what the next cell is about --------------------------------------------------------------------------------------
 
 
-def _conditions(body, conditions):
+def _conditions(body: Iterable[ast.AST], conditions: list[Condition]) -> list[list[Condition]]:
     """For each collective in these statements the conditions under which it is called: [(text, whether it must hold),
     ...]. Calls under a condition that itself calls something are left out, because it is evaluated on the ranks."""
     found = []
     for node in body:
         if isinstance(node, (ast.If, ast.IfExp)):
-            branches = [(node.body, True), (node.orelse, False)] if _is_plain(node.test) else []
+            branches: list[tuple[Any, bool]] = [(node.body, True), (node.orelse, False)] if _is_plain(node.test) else []
             for branch, wanted in branches:
-                branch = branch if isinstance(branch, list) else [branch]
-                found += _conditions(branch, [*conditions, (ast.unparse(node.test), wanted)])
+                inside: Sequence[ast.AST] = branch if isinstance(branch, list) else [branch]
+                found += _conditions(inside, [*conditions, (ast.unparse(node.test), wanted)])
             continue
         if isinstance(node, ast.Call) and _called(node) in COLLECTIVES:
             found.append(conditions)
@@ -258,18 +282,18 @@ def _conditions(body, conditions):
     return found
 
 
-def _is_plain(test):
+def _is_plain(test: ast.expr) -> bool:
     return all(_called(node) in ("get_rank", "get_world_size") for node in ast.walk(test) if isinstance(node, ast.Call))
 
 
-def _called(call):
+def _called(call: ast.Call) -> str:
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-def words(one, name):
+def words(one: Left, name: Namer) -> dict[str, str]:
     """What the sentences on a `Left` name."""
     place, source = name(one.lines)
     return {"what": one.what, "place": place or SENTENCES["no place"], "source": source.strip(),
@@ -277,14 +301,14 @@ def words(one, name):
             "others": ranks_text(one.others) if one.others else SENTENCES["the other side"]}
 
 
-def each(left, say):
+def each(left: list[Left], say: Callable[[Left], str]) -> list[str]:
     """What `say` makes of the first of them, and how many there are more: a loop may leave hundreds."""
     more = len(left) - MOST_TOLD
     return [say(one) for one in left[:MOST_TOLD]] + ([SENTENCES["more left"].format(number=more)] if more > 0 else [])
 
 
-def _told(left, world_size, name):
-    def say(one):
+def _told(left: list[Left], world_size: int, name: Namer) -> str:
+    def say(one: Left) -> str:
         given = words(one, name)
         kind = "left dropped and unmet" if one.kind == "dropped" and one.others else f"left {one.kind}"
         inside = one.kind in ("unjoined", "running") and len(one.group[1]) < world_size

@@ -4,13 +4,24 @@ The ranks report where they stand a few times a second (on_rank/agent.py). A han
 the same communication call for `patience_s`. A rank that computes, however slowly, is never part of a hang.
 """
 
+from __future__ import annotations
+
 import secrets
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import zmq
 
 from manyhands.cluster.faults.kinds import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from manyhands.cluster.engines.engine_calls import Answer
+    from manyhands.cluster.faults.kinds import Reason
+    from manyhands.cluster.payloads import Exit, Note, Reply, Report, Stand
 
 POLL_S = 0.005
 AFTER_ERROR_S = 0.8  # ranks that stand in the same call for so long after another has failed are taken to wait for it
@@ -23,32 +34,34 @@ OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # after so long the watch looks at it fro
 class Reports:
     """The newest report of each rank, received on a socket of this process. A token keeps strangers out."""
 
-    def __init__(self, ip):
+    def __init__(self, ip: str) -> None:
         self.token = secrets.token_hex(16)
-        self._socket = zmq.Context.instance().socket(zmq.PULL)
-        self._socket.linger = 0
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
+        self._socket.setsockopt(zmq.LINGER, 0)
         self.url = f"tcp://{ip}:{self._socket.bind_to_random_port(f'tcp://{ip}')}"
         self.clear()
         self._open = True
         self._thread = threading.Thread(target=self._receive, daemon=True, name="reports")
         self._thread.start()
 
-    def clear(self):
-        self.newest, self.since, self.heard = {}, {}, {}
+    def clear(self) -> None:
+        self.newest: dict[int, Report] = {}
+        self.since: dict[int, float] = {}
+        self.heard: dict[int, float] = {}
 
-    def _receive(self):
+    def _receive(self) -> None:
         while self._open:
             if not self._socket.poll(200):
                 continue
             try:
-                report = self._socket.recv_json(zmq.NOBLOCK)
+                report: Any = self._socket.recv_json(zmq.NOBLOCK)
                 if report.pop("token") == self.token:
                     self._note(report)
-            except (zmq.ZMQError, ValueError, KeyError, AttributeError):
+            except (zmq.ZMQError, ValueError, KeyError, AttributeError, TypeError):  # of a stranger, it may be anything
                 continue
         self._socket.close()
 
-    def _note(self, report):
+    def _note(self, report: Report) -> None:
         rank, stands = report["rank"], (report["cell"], report["key"], report["blocked"])
         before = self.newest.get(rank)
         if before is None or (before["cell"], before["key"], before["blocked"]) != stands:
@@ -57,27 +70,28 @@ class Reports:
             report = {"notes": before["notes"], "names": before["names"], **report}
         self.newest[rank], self.heard[rank] = report, time.monotonic()
 
-    def is_silent(self, rank, cell, started):
+    def is_silent(self, rank: int, cell: int, started: float) -> bool:
         """Whether a rank has not reported for long, in this cell, which began at `started`."""
         report = self.newest.get(rank)
-        here = report is not None and report["cell"] == cell
-        return here and "seen" in report or time.monotonic() - (self.heard[rank] if here else started) > OUTSIDE_AFTER_S
+        if report is None or report["cell"] != cell:
+            return time.monotonic() - started > OUTSIDE_AFTER_S
+        return "seen" in report or time.monotonic() - self.heard[rank] > OUTSIDE_AFTER_S
 
-    def seen(self, rank, cell, stands):
+    def seen(self, rank: int, cell: int, stands: Stand) -> None:
         """Take in where a rank that does not report stands, as it was seen from outside."""
         self._note({"rank": rank, "cell": cell, "notes": [], "names": [], "seen": True, **stands})
 
-    def notes(self, rank, cell):
+    def notes(self, rank: int, cell: int) -> list[Note]:
         """The calls that a rank on another host has told of, oldest first."""
-        report = self.newest.get(rank) or {}
-        return report.get("notes", []) if report.get("cell") == cell else []
+        report = self.newest.get(rank)
+        return report.get("notes", []) if report is not None and report.get("cell") == cell else []
 
-    def names(self, rank, cell):
+    def names(self, rank: int, cell: int) -> list[str]:
         """The variables that a waiting rank has told of."""
-        report = self.newest.get(rank) or {}
-        return report.get("names", []) if report.get("cell") == cell else []
+        report = self.newest.get(rank)
+        return report.get("names", []) if report is not None and report.get("cell") == cell else []
 
-    def blocked_s(self, rank, cell):
+    def blocked_s(self, rank: int, cell: int) -> float:
         """For how long the rank has stood in the communication call that it stands in; 0 if it computes.
 
         A wait counts from its first report, but only once a second one has confirmed it and brought the rank's notes.
@@ -93,7 +107,7 @@ class Reports:
             return 0.0
         return now - self.since[rank]
 
-    def close(self):
+    def close(self) -> None:
         self._open = False
         self._thread.join(2)
 
@@ -102,19 +116,21 @@ class Watch:
     """Waits for the ranks of one cell. `pending` = {rank: Answer};
     `controller_runs()`: no answer comes without it."""
 
-    def __init__(self, pending, cell, reports, exits, patience_s, limit_s, controller_runs=lambda: True,
-                 look_at=lambda rank: None):
+    def __init__(self, pending: Mapping[int, Answer], cell: int, reports: Reports,
+                 exits: Callable[[], Mapping[int, Exit]], patience_s: float, limit_s: float,
+                 controller_runs: Callable[[], bool] = lambda: True,
+                 look_at: Callable[[int], Stand | None] = lambda rank: None) -> None:
         self.pending, self.cell, self.reports, self.exits = dict(pending), cell, reports, exits
         self.asked, self.started = sorted(pending), time.monotonic()
         self.patience_s, self.limit_s = patience_s, limit_s
         self.outcome = Outcome()
         self._controller_runs, self._looked_at = controller_runs, time.monotonic()
         self._look_at, self._seen_at = look_at, 0.0  # from outside: see `SignalledStack`
-        self._failed_at = None
+        self._failed_at: float | None = None
         # when a rank last finished: those that waited for it may be through, and have not said so yet
         self._moved_at = 0.0
 
-    def run(self):
+    def run(self) -> Outcome:
         """Until every rank has finished, or nothing more can be expected.
         Never raises for what the learner's code does."""
         try:
@@ -131,13 +147,13 @@ class Watch:
         return self.outcome
 
     @property
-    def unfinished(self):
+    def unfinished(self) -> list[int]:
         return sorted(self.pending)
 
-    def _sleep(self):
+    def _sleep(self) -> None:
         next(iter(self.pending.values())).wait(POLL_S)
 
-    def _collect(self):
+    def _collect(self) -> bool:
         """Take in what has arrived; true when nothing is pending."""
         for rank, status in list(self.exits().items()):
             if rank in self.pending:
@@ -163,14 +179,14 @@ class Watch:
                 self._take(rank, reply)
         return not self.pending
 
-    def _take(self, rank, reply):
+    def _take(self, rank: int, reply: Reply) -> None:
         self.outcome.results[rank] = reply
         self.outcome.notes[rank] = reply.get("notes", [])
-        if not reply["ok"]:
-            self.outcome.errors[rank] = reply["error"]
+        if not reply["ok"] and (error := reply["error"]) is not None:
+            self.outcome.errors[rank] = error
             self._failed_at = self._failed_at or time.monotonic()
 
-    def _look_from_outside(self):
+    def _look_from_outside(self) -> None:
         if time.monotonic() - self._seen_at < OUTSIDE_S:
             return
         self._seen_at = time.monotonic()
@@ -179,7 +195,7 @@ class Watch:
             if stands:
                 self.reports.seen(rank, self.cell, stands)
 
-    def _verdict(self, elapsed):
+    def _verdict(self, elapsed: float) -> Reason | None:
         """The reason to give up, or None."""
         if time.monotonic() - self._looked_at >= CONTROLLER_S:
             self._looked_at = time.monotonic()
@@ -203,6 +219,6 @@ class Watch:
             return "limit"
         return None
 
-    def _computes(self, rank):
+    def _computes(self, rank: int) -> bool:
         report = self.reports.newest.get(rank)
         return report is not None and report["cell"] == self.cell and not report["blocked"]

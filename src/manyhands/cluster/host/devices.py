@@ -1,5 +1,7 @@
 """Which device each rank computes on: GPUs shared out by local rank where there are any, else CPU threads."""
 
+from __future__ import annotations
+
 import functools
 import os
 import shutil
@@ -11,7 +13,7 @@ PATIENCE_S = {"gloo": 10, "nccl": 30}
 
 
 @functools.lru_cache(maxsize=1)
-def gpu_ids():
+def gpu_ids() -> list[str]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES would name them. No framework is imported for it."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
@@ -26,7 +28,7 @@ def gpu_ids():
     return [str(i) for i, line in enumerate(line for line in listed.stdout.splitlines() if line.startswith("GPU "))]
 
 
-def share(nodes, ranks_per_node, gpus=None):
+def share(nodes: int, ranks_per_node: int, gpus: list[str] | None = None) -> tuple[str, list[dict[str, str]]]:
     """(backend, [environment of each rank]): every node gets its own GPUs, every rank one of them, by its local rank.
 
     NCCL refuses two ranks on one GPU: so "nccl" only if each rank has a GPU of its own, else "gloo".

@@ -12,6 +12,8 @@ allowed. It writes one JSON object to its standard output, {"user": path or null
 a number, asks what the nodes have sent: {"asked": the number, "sent": [a `Sent` of each node]}.
 """
 
+from __future__ import annotations
+
 import collections
 import ctypes
 import errno
@@ -24,6 +26,10 @@ import socket
 import struct
 import sys
 import time
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 TUN, TUNSETIFF, IFF_TAP, IFF_NO_PI = "/dev/net/tun", 0x400454CA, 0x0002, 0x1000
@@ -34,7 +40,6 @@ FRAME_S, SMALLEST_MTU, LARGEST_MTU, HEADER = 0.0005, 9000, 65000, 14
 BROADCAST, MAC = b"\xff" * 6, b"\x02manyh"[:5]
 FRAMES_AT_ONCE = 64
 IP4, IP6, TCP, SYN = 0x0800, 0x86DD, 6, 2
-Sent = collections.namedtuple("Sent", "payload_bytes repeated_bytes frame_bytes")
 
 WHY = {
     "namespaces": "This machine does not allow this user to make network namespaces ({error}). It works as root, and "
@@ -46,13 +51,21 @@ WHY = {
 }
 
 
-def mtu(rate_mbit):
+class Sent(NamedTuple):
+    """What a node has sent: see `emulated.sent`."""
+
+    payload_bytes: int
+    repeated_bytes: int
+    frame_bytes: int
+
+
+def mtu(rate_mbit: float) -> int:
     """Bytes of the largest frame, without its Ethernet header:
     what the link carries in half a millisecond, within what TCP can do."""
     return int(min(LARGEST_MTU, max(SMALLEST_MTU, rate_mbit * 1e6 / 8 * FRAME_S)))
 
 
-def address(node):
+def address(node: int) -> str:
     """The IPv4 address of a node, inside this network."""
     return f"10.77.0.{node + 1}"
 
@@ -65,11 +78,11 @@ class Links:
     carried what came before it. Without a jam it takes size / rate + delay.
     """
 
-    def __init__(self, nodes, rate_mbit, delay_ms):
+    def __init__(self, nodes: int, rate_mbit: float, delay_ms: float) -> None:
         self.bytes_per_s, self.delay_s = rate_mbit * 1e6 / 8, delay_ms / 1e3
         self.up_free, self.down_free = [0.0] * nodes, [0.0] * nodes
 
-    def arrival(self, source, target, size, now):
+    def arrival(self, source: int, target: int, size: int, now: float) -> float:
         """The time in seconds at which a frame of `size` bytes, sent `now`, has arrived."""
         carry_s = size / self.bytes_per_s
         self.up_free[source] = max(now, self.up_free[source]) + carry_s
@@ -80,11 +93,11 @@ class Links:
 class Flow:
     """One direction of a TCP connection, whose first byte has the number `first`: which of its bytes have been seen."""
 
-    def __init__(self, first):
+    def __init__(self, first: int) -> None:
         self.first = self.next = first  # all before `next` has been seen; it counts on where TCP's 32 bits begin again
-        self.ahead = []  # (begin, end) of what has been seen behind a gap
+        self.ahead: list[tuple[int, int]] = []  # (begin, end) of what has been seen behind a gap
 
-    def new(self, number, size):
+    def new(self, number: int, size: int) -> int:
         """How many of the `size` bytes from `number` on come for the first time."""
         if number == self.next % 2**32 and not self.ahead:  # as a rule: every frame passes here
             self.next += size
@@ -93,7 +106,8 @@ class Flow:
         begin, end = max(begin, self.next), begin + size
         if begin >= end:
             return 0
-        new, apart = end - begin, []
+        new = end - begin
+        apart: list[tuple[int, int]] = []
         low, high = begin, end
         for one in self.ahead:
             if one[1] < begin or end < one[0]:
@@ -113,11 +127,11 @@ class Count:
     """What a node has sent. What of it TCP sends twice depends on how busy this machine is:
     a frame that this process delivers late looks lost."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._payload_bytes = self._repeated_bytes = self._frame_bytes = 0
-        self._flows = {}  # addresses and ports -> Flow
+        self._flows: dict[bytes, Flow] = {}  # by addresses and ports
 
-    def add(self, frame):
+    def add(self, frame: bytes) -> None:
         try:
             size, new = self._payload(frame)
         except struct.error:  # made by hand, and cut off
@@ -127,10 +141,10 @@ class Count:
         self._frame_bytes += len(frame)
 
     @property
-    def sent(self):
+    def sent(self) -> Sent:
         return Sent(self._payload_bytes, self._repeated_bytes, self._frame_bytes)
 
-    def _payload(self, frame):
+    def _payload(self, frame: bytes) -> tuple[int, int]:
         """(bytes of payload, how many of them come for the first time) of a frame.
         An IP packet that is not TCP's is all payload."""
         kind, = struct.unpack_from("!H", frame, 12)
@@ -152,7 +166,7 @@ class Count:
             return 0, 0
         return size, self._flow(addresses + ports, number, flags).new(number + bool(flags & SYN), size)
 
-    def _flow(self, key, number, flags):
+    def _flow(self, key: bytes, number: int, flags: int) -> Flow:
         flow = self._flows.get(key)
         # a new connection with the ports of an old one
         if flow is None or flags & SYN and (number + 1 - flow.first) % 2**32:
@@ -163,12 +177,13 @@ class Count:
 class Switch:
     """Moves frames between the nodes' devices. `taps` are the files of the devices, by node."""
 
-    def __init__(self, taps, links):
+    def __init__(self, taps: Sequence[int], links: Links) -> None:
         self.taps, self.links = taps, links
         self.counts = [Count() for _ in taps]
-        self.under_way = [collections.deque() for _ in taps]  # of each target: (arrival, frame), earliest first
+        # of each target: (arrival, frame), earliest first
+        self.under_way: list[collections.deque[tuple[float, bytes]]] = [collections.deque() for _ in taps]
 
-    def run(self):
+    def run(self) -> None:
         """Until standard input closes."""
         while True:
             first = min((queue[0][0] for queue in self.under_way if queue), default=None)
@@ -184,12 +199,12 @@ class Switch:
                 self._take(self.taps.index(tap))
             self._deliver()
 
-    def _tell(self, asked):
+    def _tell(self, asked: list[bytes]) -> None:
         sent = [count.sent for count in self.counts]
         for number in asked:
             print(json.dumps({"asked": int(number), "sent": sent}), flush=True)
 
-    def _take(self, source):
+    def _take(self, source: int) -> None:
         for _ in range(FRAMES_AT_ONCE):
             try:
                 frame = os.read(self.taps[source], LARGEST_MTU + HEADER)
@@ -202,12 +217,12 @@ class Switch:
             for target in targets:
                 self.under_way[target].append((self.links.arrival(source, target, len(frame), now), frame))
 
-    def _targets(self, source, mac):
+    def _targets(self, source: int, mac: bytes) -> list[int]:
         if mac == BROADCAST:  # "who has this address?"
             return [node for node in range(len(self.taps)) if node != source]
         return [mac[5] - 1] if mac[:5] == MAC and 1 <= mac[5] <= len(self.taps) else []
 
-    def _deliver(self):
+    def _deliver(self) -> None:
         now = time.monotonic()
         for tap, queue in zip(self.taps, self.under_way, strict=True):
             while queue and queue[0][0] <= now:
@@ -217,21 +232,21 @@ class Switch:
 # ---------------------------------------------------------------- namespaces
 
 
-def _call(name, *args):
+def _call(name: str, *args: int) -> None:
     """A function of the C library that says by its result whether it has worked."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*args):
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
-def enter(path):
+def enter(path: str) -> None:
     """Go into a namespace, given by its file. Into a network namespace goes only the thread that calls,
     with the threads that it starts later."""
     with open(path) as file:
         _call("setns", file.fileno(), 0)
 
 
-def _become_privileged():
+def _become_privileged() -> bool:
     """True if a user namespace was needed to be allowed to make network namespaces. The user keeps its number in it."""
     try:
         _call("unshare", CLONE_NEWNET)
@@ -246,14 +261,14 @@ def _become_privileged():
         return True
 
 
-def _make_node(node, rate_mbit):
+def _make_node(node: int, rate_mbit: float) -> tuple[int, int]:
     """(file of eth0, file of the namespace) of a new node. This process is in it afterwards."""
     _call("unshare", CLONE_NEWNET)
     tap = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
     fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", b"eth0", IFF_TAP | IFF_NO_PI))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
 
-        def set_up(request, value, device=b"eth0"):
+        def set_up(request: int, value: bytes, device: bytes = b"eth0") -> None:
             fcntl.ioctl(any_socket, request, struct.pack("16s24s", device, value))
 
         set_up(SIOCSIFHWADDR, struct.pack("H5sB", ARPHRD_ETHER, MAC, node + 1))
@@ -265,7 +280,7 @@ def _make_node(node, rate_mbit):
     return tap, os.open("/proc/self/ns/net", os.O_RDONLY)
 
 
-def _why(error):
+def _why(error: OSError) -> str:
     """What is missing, in a sentence; the error itself if it is another one."""
     if error.filename == TUN:
         return WHY["tap"].format(error=error.strerror)
@@ -274,7 +289,7 @@ def _why(error):
     return str(error)
 
 
-def main(nodes, rate_mbit, delay_ms):
+def main(nodes: int, rate_mbit: float, delay_ms: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the notebook's stop button is not for this process
     try:
         user = f"/proc/{os.getpid()}/ns/user" if _become_privileged() else None

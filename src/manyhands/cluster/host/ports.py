@@ -5,6 +5,8 @@ in TF_CONFIG. Choosing a free port and hoping is a race that twenty learners on 
 choose is also held, for as long as the process lives, by a name that the kernel gives to one process only.
 """
 
+from __future__ import annotations
+
 import errno
 import random
 import socket
@@ -17,33 +19,34 @@ _draw = random.SystemRandom()  # not the generator that a learner seeds
 class Reservation:
     """Ports held by this process. `.ports` lists them; `.close()` lets them go; also a context manager."""
 
-    def __init__(self, ports, holders):
+    def __init__(self, ports: list[int], holders: list[socket.socket]) -> None:
         self.ports = ports
         self._holders = holders
 
-    def close(self):
+    def close(self) -> None:
         for holder in self._holders:
             holder.close()
         self._holders = []
 
-    def __enter__(self):
+    def __enter__(self) -> Reservation:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Reservation({self.ports}, {'held' if self._holders else 'let go'})"
 
 
-def reserve(n=1, host="127.0.0.1"):
+def reserve(n: int = 1, host: str = "127.0.0.1") -> Reservation:
     """Choose `n` TCP ports that are free on `host`, an address of this machine, and hold them: a `Reservation`.
 
     All users of this machine who call `reserve` get different ports. The kernel lets go of them when the process ends,
     however it ends. The ports themselves stay unbound, so that a framework can bind them.
     """
     candidates = _candidates()
-    ports, holders = [], []
+    ports: list[int] = []
+    holders: list[socket.socket] = []
     for port in _draw.sample(candidates, len(candidates)):
         if len(ports) == n:
             break
@@ -63,14 +66,14 @@ def reserve(n=1, host="127.0.0.1"):
     return reservation
 
 
-def _candidates():
+def _candidates() -> list[int]:
     """The ports from FIRST to LAST that lie outside the machine's ephemeral range; all of them if none does."""
     low, high = _ephemeral_range()
     outside = [port for port in range(FIRST, LAST + 1) if not low <= port <= high]
     return outside or list(range(FIRST, LAST + 1))
 
 
-def _ephemeral_range():
+def _ephemeral_range() -> tuple[int, int]:
     try:
         with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
             low, high = map(int, file.read().split())
@@ -79,7 +82,7 @@ def _ephemeral_range():
         return 49152, 65535  # the range that IANA names, and that of macOS
 
 
-def _hold(port):
+def _hold(port: int) -> socket.socket | None:
     """Take the machine-wide name of the port; None if another process has it."""
     holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     if not sys.platform.startswith("linux"):
@@ -94,7 +97,7 @@ def _hold(port):
     return holder
 
 
-def _is_free(port, host):
+def _is_free(port: int, host: str) -> bool:
     """Can the port be bound, on `host` and on all addresses? Without SO_REUSEADDR,
     so that one in TIME_WAIT counts as taken."""
     addresses = [(socket.AF_INET, host), (socket.AF_INET, "")]

@@ -1,6 +1,8 @@
 """What a cluster needs of this machine before it starts anything: a loopback interface, room for its files, and Python
 settings under which its processes can run. What is missing is said in a sentence, within a second."""
 
+from __future__ import annotations
+
 import errno
 import os
 import shutil
@@ -14,7 +16,7 @@ FOLDER_BYTES, RANK_BYTES = 4 << 20, 1 << 20  # of a cluster's folder: logs, conn
 LARGEST_FILE = 1 << 20  # a rank's record has 160 KiB, and logs grow
 
 
-def check_loopback():
+def check_loopback() -> None:
     """Raise ClusterNotStarted where this machine cannot connect to itself."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -25,7 +27,7 @@ def check_loopback():
         raise ClusterNotStarted(SENTENCES["loopback"].format(why=error.strerror or error)) from None
 
 
-def make_folder(world_size):
+def make_folder(world_size: int) -> str:
     """The new folder of a cluster, in MANYHANDS_FOLDER or among the temporary files. Raises ClusterNotStarted where it
     cannot be made, or where its files would not fit."""
     place = os.environ.get("MANYHANDS_FOLDER")
@@ -44,7 +46,7 @@ def make_folder(world_size):
     return folder
 
 
-def _too_small_files():
+def _too_small_files() -> str | None:
     try:
         from resource import RLIMIT_FSIZE, getrlimit
     except ImportError:  # not on Windows
@@ -55,7 +57,7 @@ def _too_small_files():
     return None
 
 
-def without_errors():
+def without_errors() -> dict[str, str]:
     """The variables of a process of a cluster that undo PYTHONWARNINGS=error: ipykernel and ipyparallel give warnings
     themselves, and would end."""
     given = os.environ.get("PYTHONWARNINGS", "")

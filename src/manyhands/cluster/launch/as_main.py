@@ -5,6 +5,8 @@ A script that calls `torch.multiprocessing.spawn(main, nprocs=N)` begins on each
 the rank's number: N ranks run, and each is looked at.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import importlib.util
@@ -15,6 +17,12 @@ import shutil
 import sys
 import threading
 from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from os import PathLike
+    from typing import Any
 
 MODULE, STAND_IN, RANK_OPTION = "MANYHANDS_MODULE", "MANYHANDS_STAND_IN", "MANYHANDS_RANK_OPTION"
 STARTS = ("This script starts {number} processes by itself, and {size} {ranks} asked for. "
@@ -28,7 +36,7 @@ class NotHere(SystemExit):
     """The script starts its ranks in a way that cannot be followed here; its text says what to type."""
 
 
-def local_rank_and_size():
+def local_rank_and_size() -> tuple[int, int]:
     """This process's number on its machine and how many there are, as its launcher says."""
     for rank, size in (("HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"), ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
                        ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"), ("PMI_RANK", "PMI_SIZE")):
@@ -37,7 +45,7 @@ def local_rank_and_size():
     return 0, 1
 
 
-def prepare(script, arguments, folder, rank):
+def prepare(script: str, arguments: list[str], folder: str, rank: int) -> None:
     """Make `sys.argv` and `sys.path` those of the script, and put in place what stands in for GPUs and for its own
     start. Call it before anything else imports torch's functions."""
     if os.environ.get(RANK_OPTION):
@@ -55,7 +63,7 @@ def prepare(script, arguments, folder, rank):
         _saving()
 
 
-def run(script):
+def run(script: str) -> dict[str, Any]:
     """Run it; its names are returned: keep them until the process ends, as Python does. If they went at once, a
     DistributedDataParallel with the last reference to a destroyed group would wait, with the GIL, for gloo's thread,
     and that one for the GIL."""
@@ -64,7 +72,7 @@ def run(script):
     return runpy.run_path(script, run_name="__main__")
 
 
-def _no_original_is_written(event, facts):
+def _no_original_is_written(event: str, facts: tuple[Any, ...]) -> None:
     """Before Python changes what is a link to an original, a copy takes the link's place."""
     if event == "open":
         path, mode, flags = facts
@@ -77,7 +85,7 @@ def _no_original_is_written(event, facts):
                 _own(path, itself=event in ("os.truncate", "shutil.rmtree"))
 
 
-def _no_launcher_inside(event, facts):
+def _no_launcher_inside(event: str, facts: tuple[Any, ...]) -> None:
     """A script that starts a launcher starts ranks that cannot be looked at."""
     if event not in ("subprocess.Popen", "os.system"):
         return
@@ -89,7 +97,7 @@ def _no_launcher_inside(event, facts):
         raise NotHere(RUNS.format(words=" ".join(words)))
 
 
-def _own(path, itself=True):
+def _own(path: str | bytes | PathLike[Any], itself: bool = True) -> None:
     """Let no folder on the way to `path`, nor (`itself`) what is there, be a link that leads out of the copy: a folder
     with links to its entries takes its place, and in the end a copy of the file."""
     from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
@@ -119,22 +127,22 @@ def _own(path, itself=True):
             os.replace(new, at)
 
 
-def _saving():
+def _saving() -> None:
     """`torch.save` opens its file in C++, where Python's hook does not see it."""
     import torch
 
     save = torch.save
 
-    def save_in_copy(obj, f, *args, **kwargs):
+    def save_in_copy(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(f, (str, os.PathLike)):
             _own(f)
         return save(obj, f, *args, **kwargs)
 
-    save_in_copy.__wrapped__ = save
+    save_in_copy.__wrapped__ = save  # type: ignore[attr-defined]  # as functools.wraps would
     torch.save = save_in_copy
 
 
-def _own_start():
+def _own_start() -> None:
     """`torch.multiprocessing.spawn`, and processes that the script starts to call `init_process_group` in them: what
     the process of this rank would do is done here."""
     import torch.distributed as dist
@@ -142,10 +150,11 @@ def _own_start():
 
     if not dist.is_available():
         return
-    started = []  # the processes of the script whose work is done here
+    started: list[Any] = []  # the processes of the script whose work is done here
     _at_the_ranks_address(started)
 
-    def start(fn, args=(), nprocs=1, join=True, *_, **__):
+    def start(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, *_: Any,
+              **__: Any) -> _Joined | None:
         _check(nprocs)
         started.append(fn)
         fn(int(os.environ.get("RANK", 0)), *args)
@@ -154,19 +163,20 @@ def _own_start():
     mp.spawn = mp.start_processes = start
     begin = BaseProcess.start
 
-    def start_process(process):
+    def start_process(process: BaseProcess) -> None:
         its_own = sys._getframe(1).f_globals.get("__name__") == "__main__" and (started or not dist.is_initialized())
         if not its_own or not _makes_a_group(process):
             return begin(process)
         started.append(process)
-        process.join, process.is_alive = _Joined().join, lambda: False
+        process.join = _Joined().join  # type: ignore[method-assign, assignment]  # there is nothing to wait for
+        process.is_alive = lambda: False  # type: ignore[method-assign]  # likewise
         if len(started) - 1 == int(os.environ.get("RANK", 0)):
             process.run()
 
-    BaseProcess.start = start_process
+    BaseProcess.start = start_process  # type: ignore[method-assign, assignment]  # what this is for
 
 
-def _makes_a_group(process):
+def _makes_a_group(process: BaseProcess) -> bool:
     """Whether the function that a process is to run calls init_process_group, by itself or in one that it calls."""
     functions, seen = [getattr(process, "_target", None)], set()
     while functions:
@@ -177,27 +187,27 @@ def _makes_a_group(process):
         if "init_process_group" in code.co_names:
             return True
         functions += [sys.modules["__main__"].__dict__.get(name) for name in code.co_names]
-        functions += [cell for cell in (process._args or ()) if callable(cell)]
+        functions += [cell for cell in (getattr(process, "_args", ()) or ()) if callable(cell)]
     return False
 
 
 class _Joined:
     """What `spawn(join=False)` returns: all has ended already."""
 
-    processes = ()
+    processes: tuple[BaseProcess, ...] = ()
 
-    def join(self, *_, **__):
+    def join(self, *_: Any, **__: Any) -> bool:
         return True
 
 
-def _check(number):
+def _check(number: int) -> None:
     """Refuse to go on where the script starts another number of processes than there are ranks."""
     size = int(os.environ.get("WORLD_SIZE", 1))
     if number != size:
         raise NotHere(STARTS.format(number=number, size=size, ranks="ranks were" if size > 1 else "rank was"))
 
 
-def _at_the_ranks_address(started):
+def _at_the_ranks_address(started: Sequence[Any]) -> None:
     """The script chooses an address for processes that it starts; these ranks meet at the launcher's. The function that
     sees to it is in place before the script imports `init_process_group` by name."""
     import torch.distributed as dist
@@ -207,7 +217,8 @@ def _at_the_ranks_address(started):
     init = c10d.init_process_group
 
     @functools.wraps(init)
-    def init_process_group(backend=None, init_method=None, *args, **kwargs):
+    def init_process_group(backend: str | None = None, init_method: str | None = None, *args: Any,
+                           **kwargs: Any) -> None:
         if started:
             if kwargs.get("world_size", -1) > 0:
                 _check(kwargs["world_size"])
@@ -218,9 +229,9 @@ def _at_the_ranks_address(started):
     c10d.init_process_group = dist.init_process_group = init_process_group
 
 
-def substituted(folder, ranks):
+def substituted(folder: str, ranks: int) -> list[str]:
     """What the stand-in for GPUs took the place of in a run that wrote into `folder`, as phrases."""
-    found = {}
+    found: dict[str, None] = {}
     for rank in range(ranks):
         try:
             with open(os.path.join(folder, f"stand-in-{rank}.json")) as file:

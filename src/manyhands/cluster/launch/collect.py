@@ -1,5 +1,7 @@
 """Gather what the ranks of a launch print and how they end, until every process of it has ended."""
 
+from __future__ import annotations
+
 import json
 import re
 import selectors
@@ -8,6 +10,18 @@ import socket
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import io
+    import subprocess
+    from collections.abc import Callable
+    from os import PathLike
+    from typing import Any, TypeAlias
+
+    from manyhands.cluster.launch.command_lines import Job
+
+    Frame: TypeAlias = tuple[str, int, str]  # (file, line, function)
 
 KEPT_BYTES = 1_000_000  # of each rank's output
 FAILED_GRACE_S = 10  # after a rank has failed, the others get so long to end by themselves
@@ -29,7 +43,7 @@ class RankState:
     code: int | None = None
 
     @property
-    def running(self):
+    def running(self) -> bool:
         return self.control is not None and self.code is None
 
 
@@ -37,13 +51,16 @@ class Collector:
     """Hears the ranks on a socket in `folder` and the launchers on the guard's stdout.
     `run()` returns when all has ended."""
 
-    def __init__(self, folder, job, guard, timeout_s, on_line):
+    def __init__(self, folder: str, job: Job, guard: subprocess.Popen[bytes], timeout_s: float,
+                 on_line: Callable[[int, bytes], None]) -> None:
+        assert guard.stdin is not None and guard.stdout is not None  # pipes
         self.job, self.guard, self.on_line = job, guard, on_line
+        self._stdin, self._stdout = guard.stdin, guard.stdout
         self.states = [RankState() for _ in job.names]
         self.launcher_text = bytearray()
-        self.first_failed = None
+        self.first_failed: int | None = None
         self.timed_out = False
-        self.unfinished = []  # ranks that had not ended when the time, or the others' patience, was over
+        self.unfinished: list[int] = []  # ranks that had not ended when the time, or the others' patience, was over
         self._time_out = time.monotonic() + timeout_s
         self._phase, self._deadline = "running", self._time_out
         self._selector = selectors.DefaultSelector()
@@ -52,9 +69,9 @@ class Collector:
         self._listener.listen(2 * len(self.states))
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
-    def run(self):
+    def run(self) -> None:
         """Gather until every process has ended. Whatever happens, nothing is left running."""
-        self._selector.register(self.guard.stdout, selectors.EVENT_READ, self._hear_launchers)
+        self._selector.register(self._stdout, selectors.EVENT_READ, self._hear_launchers)
         try:
             while self._phase != "over" and len(self._selector.get_map()) > 1:  # 1: the listener
                 wait_s = max(0.0, self._deadline - time.monotonic())
@@ -65,33 +82,34 @@ class Collector:
         finally:
             self._end()
 
-    def _running(self):
+    def _running(self) -> list[int]:
         return [rank for rank, state in enumerate(self.states) if state.running]
 
     # -- phases: running -> aborting -> ending -> over -----------------------------------------------------------------
 
-    def _next_phase(self):
+    def _next_phase(self) -> None:
         waited_for = [rank for rank, state in enumerate(self.states) if state.code is None
                       and rank not in self.job.servers]
         if self._phase == "running" and waited_for:
             self._phase, self._deadline = "aborting", time.monotonic() + ABORT_GRACE_S
             self.timed_out, self.unfinished = time.monotonic() >= self._time_out, waited_for
             for rank in self._running():
-                self._send_abort(self.states[rank].control)
+                if (control := self.states[rank].control) is not None:
+                    self._send_abort(control)
         else:
             # "over": something cannot be killed; leave it
             self._phase = "ending" if self._phase != "ending" else "over"
             self._deadline = time.monotonic() + END_GRACE_S
-            self.guard.stdin.close()  # the guard kills everything, and our connections end
+            self._stdin.close()  # the guard kills everything, and our connections end
 
     @staticmethod
-    def _send_abort(control):
+    def _send_abort(control: socket.socket) -> None:
         try:
             control.sendall(b"a")
         except OSError:
             pass  # it has just ended
 
-    def _note_end(self, rank, code):
+    def _note_end(self, rank: int, code: int | None) -> None:
         """`code` None: its launcher has killed it. That, or the launcher's SIGTERM,
         is not the failure that came first."""
         self.states[rank].code = STOPPED if code is None else code
@@ -107,18 +125,19 @@ class Collector:
             grace_s = SERVERS_GRACE_S if any(state.code is None for state in self.states) else LAUNCHER_GRACE_S
         self._deadline = min(self._deadline, time.monotonic() + grace_s)
 
-    def _end(self):
-        if not self.guard.stdin.closed:
-            self.guard.stdin.close()
+    def _end(self) -> None:
+        if not self._stdin.closed:
+            self._stdin.close()
         self.guard.wait()
-        self.guard.stdout.close()
+        self._stdout.close()
         for key in list(self._selector.get_map().values()):
-            key.fileobj.close()
+            listened_to: Any = key.fileobj  # a socket or a pipe
+            listened_to.close()
         self._selector.close()
 
     # -- what comes in -------------------------------------------------------------------------------------------------
 
-    def _accept(self, listener):
+    def _accept(self, listener: socket.socket) -> None:
         connection, _ = listener.accept()
         hello = bytearray()
         while not hello.endswith(b"\n"):
@@ -136,21 +155,21 @@ class Collector:
             handler = self._hear_output
         self._selector.register(connection, selectors.EVENT_READ, lambda c: handler(c, rank))
 
-    def _hear_launchers(self, pipe):
+    def _hear_launchers(self, pipe: io.BufferedReader) -> None:
         data = pipe.read1(65536)
         if data:
             self.launcher_text += data[: max(0, KEPT_BYTES - len(self.launcher_text))]
         else:
             self._selector.unregister(pipe)
 
-    def _hear_control(self, connection, rank):
+    def _hear_control(self, connection: socket.socket, rank: int) -> None:
         data = self._receive(connection)
         if data:
             self._note_end(rank, json.loads(data)["exit"])
         elif self.states[rank].code is None:
             self._note_end(rank, None)
 
-    def _hear_output(self, connection, rank):
+    def _hear_output(self, connection: socket.socket, rank: int) -> None:
         state, data = self.states[rank], self._receive(connection)
         room = KEPT_BYTES - len(state.text)
         state.text += data[:room]
@@ -160,7 +179,7 @@ class Collector:
             self.on_line(rank, bytes(state.text[state.shown : end]))
             state.shown = end
 
-    def _receive(self, connection):
+    def _receive(self, connection: socket.socket) -> bytes:
         """What has come; b"" at the end of the connection, which is then no longer listened to."""
         try:
             data = connection.recv(65536)
@@ -178,7 +197,7 @@ _DUMP = "Fatal Python error: Aborted\n"
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$', re.MULTILINE)
 
 
-def split_dump(text):
+def split_dump(text: str) -> tuple[str, list[Frame]]:
     """(what the rank printed, the frames of the aborted thread with the innermost first) out of a rank's output."""
     at = text.rfind(_DUMP)
     if at < 0:
@@ -189,7 +208,7 @@ def split_dump(text):
     return text[:at], frames
 
 
-def where_in(script, frames):
+def where_in(script: str | PathLike[str], frames: list[Frame]) -> str:
     """ "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
     import linecache
 

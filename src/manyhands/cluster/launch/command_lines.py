@@ -1,5 +1,7 @@
 """What to run for each launcher: the command lines, their environment, and how a rank finds out its number."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
@@ -7,10 +9,20 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.devices import gpu_ids
 from manyhands.cluster.host.names import without_warnings
 from manyhands.cluster.host.ports import reserve
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal, TypeAlias
+
+    from manyhands.cluster.host.ports import Reservation
+    from manyhands.cluster.payloads import Command
+
+    Launcher: TypeAlias = Literal["torchrun", "horovodrun", "mpirun", "tf_config"]
 
 GUARD = str(Path(__file__).with_name("process_guard.py"))
 SAFELY = ["-s", "-P"] if sys.version_info >= (3, 11) else ["-s"]  # the guard's folder is not on its path of modules
@@ -36,20 +48,20 @@ class LaunchError(RuntimeError):
 class Job:
     """One launch: `commands` for the guard, the name of each rank, and the ports that it holds."""
 
-    commands: list
+    commands: list[Command]
     rank_variable: str
     ranks_per_node: int
-    names: list
-    reservation: object = None
-    servers: frozenset = field(default_factory=frozenset)  # ranks that serve until the others have ended
+    names: list[str]
+    reservation: Reservation | None = None
+    servers: frozenset[int] = field(default_factory=frozenset)  # ranks that serve until the others have ended
     folder: str = ""
 
-    def close(self):
+    def close(self) -> None:
         if self.reservation:
             self.reservation.close()
 
 
-def base_env(env):
+def base_env(env: Mapping[str, Any] | None) -> dict[str, str]:
     """This process's environment without what belongs to another launch, few threads per rank,
     then the caller's `env`."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN) and k not in _FOREIGN_NAMES}
@@ -64,7 +76,8 @@ def base_env(env):
     return clean
 
 
-def make_job(with_, folder, script, args, nodes, ranks_per_node, tasks, env, python):
+def make_job(with_: Launcher, folder: str, script: str, args: Sequence[Any], nodes: int, ranks_per_node: int,
+             tasks: dict[str, int] | None, env: Mapping[str, Any] | None, python: str) -> Job:
     """The `Job` that runs `script` under the launcher `with_`."""
     around = [python, *SAFELY, GUARD, "rank", folder, python, script, *map(str, args)]
     env = base_env(env)
@@ -77,21 +90,22 @@ def make_job(with_, folder, script, args, nodes, ranks_per_node, tasks, env, pyt
 LAUNCHERS = ("torchrun", "horovodrun", "mpirun", "tf_config")
 
 
-def _rank_names(nodes, ranks_per_node):
+def _rank_names(nodes: int, ranks_per_node: int) -> list[str]:
     return [f"rank {rank}" for rank in range(nodes * ranks_per_node)]
 
 
-def _torchrun(around, nodes, ranks_per_node, env, python):
+def _torchrun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
     """torchrun once per node, as one types it on each host. Static rendezvous:
     the numbers of nodes and ranks are ours."""
     reservation = reserve(1)
     common = [python, "-m", "torch.distributed.run", f"--nnodes={nodes}", f"--nproc-per-node={ranks_per_node}"]
     common += ["--master-addr=127.0.0.1", f"--master-port={reservation.ports[0]}", "--max-restarts=0", "--no-python"]
-    commands = [{"argv": [*common, f"--node-rank={node}", *around], "env": env} for node in range(nodes)]
+    commands: list[Command] = [{"argv": [*common, f"--node-rank={node}", *around], "env": env}
+                               for node in range(nodes)]
     return Job(commands, "RANK", ranks_per_node, _rank_names(nodes, ranks_per_node), reservation)
 
 
-def _mpirun(around, nodes, ranks_per_node, env, python):
+def _mpirun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
     """mpiexec with as many host names as nodes, all started here by fork: MPI itself then sees that many nodes."""
     hosts = ",".join(f"node{node}:{ranks_per_node}" for node in range(nodes))
     argv = [mpiexec(python), "-launcher", "fork", "-rmk", "user", "-hosts", hosts, "-n", str(nodes * ranks_per_node),
@@ -99,7 +113,7 @@ def _mpirun(around, nodes, ranks_per_node, env, python):
     return Job([{"argv": argv, "env": env}], "PMI_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
 
-def mpiexec(python=sys.executable):
+def mpiexec(python: str = sys.executable) -> str:
     """The path of MPICH's mpiexec: beside `python`, where the mpich wheel puts it, else on the path."""
     beside = Path(python).with_name("mpiexec.hydra")
     found = str(beside) if beside.exists() else shutil.which("mpiexec.hydra")
@@ -109,7 +123,7 @@ def mpiexec(python=sys.executable):
     return found
 
 
-def _horovodrun(around, nodes, ranks_per_node, env, python):
+def _horovodrun(around: list[str], nodes: int, ranks_per_node: int, env: dict[str, str], python: str) -> Job:
     """horovodrun with as many names of this host as nodes. It starts ranks by ssh elsewhere, and here by itself."""
     program = Path(python).with_name("horovodrun")
     if not program.exists() or importlib.util.find_spec("horovod") is None:
@@ -124,7 +138,7 @@ def _horovodrun(around, nodes, ranks_per_node, env, python):
     return Job([{"argv": argv, "env": env}], "HOROVOD_RANK", ranks_per_node, _rank_names(nodes, ranks_per_node))
 
 
-def _tf_config(around, tasks, env):
+def _tf_config(around: list[str], tasks: dict[str, int], env: dict[str, str]) -> Job:
     """One process per task, each told the whole layout and its own place in it; no launcher stands between."""
     unknown = set(tasks) - set(_TASK_ORDER)
     if unknown or tasks.get("chief", 0) > 1 or not all(isinstance(n, int) and n > 0 for n in tasks.values()):
@@ -132,10 +146,10 @@ def _tf_config(around, tasks, env):
                          "at most one chief.")
     order = [(kind, index) for kind in _TASK_ORDER for index in range(tasks.get(kind, 0))]
     reservation = reserve(len(order))
-    layout = {}
+    layout: dict[str, list[str]] = {}
     for (kind, _), port in zip(order, reservation.ports, strict=True):
         layout.setdefault(kind, []).append(f"127.0.0.1:{port}")
-    commands = []
+    commands: list[Command] = []
     for rank, (kind, index) in enumerate(order):
         config = {"cluster": layout, "task": {"type": kind, "index": index}}
         commands.append({"argv": around, "env": {**env, "TF_CONFIG": json.dumps(config), "MANYHANDS_TASK": str(rank)}})
@@ -148,7 +162,7 @@ def _tf_config(around, tasks, env):
     return Job(commands, "MANYHANDS_TASK", 1, names, reservation, servers)
 
 
-def gpus_by_node(nodes):
+def gpus_by_node(nodes: int) -> list[str]:
     """One CUDA_VISIBLE_DEVICES per node: this machine's GPUs dealt out in order; [] where there is none."""
     gpus = gpu_ids()
     if len(gpus) < nodes:

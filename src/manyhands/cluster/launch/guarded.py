@@ -1,24 +1,33 @@
 """A command under the guard: nothing that it starts outlives it, not even what lives in a session of its own, as the
 workers of torchrun do."""
 
+from __future__ import annotations
+
 import json
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.launch.command_lines import GUARD, base_env
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
-def guarded(*argv, env=None, timeout_s=400):  # two ranks that die and start again took 192 s on a very busy machine
+
+# two ranks that die and start again took 192 s on a very busy machine
+def guarded(*argv: Any, env: Mapping[str, Any] | None = None, timeout_s: float = 400) -> str:
     """Run `argv`, with `env` on top of this process's environment, and return what it printed, stderr too.
 
     When it ends, or after `timeout_s` seconds, every process that came of it is killed; after the time-out the last
     line says so. `python` as the first word is the Python of this kernel.
     """
-    argv = [sys.executable if argv[0] == "python" else argv[0], *map(str, argv[1:])]
+    command = [sys.executable if argv[0] == "python" else argv[0], *map(str, argv[1:])]
     guard = subprocess.Popen([sys.executable, "-I", GUARD, "guard"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, start_new_session=True, env=base_env(None))
+    assert guard.stdin is not None and guard.stdout is not None  # pipes
     try:
-        guard.stdin.write(json.dumps([{"argv": argv, "env": base_env(env)}]) + "\n")
+        guard.stdin.write(json.dumps([{"argv": command, "env": base_env(env)}]) + "\n")
         guard.stdin.flush()
         # stdin stays open: its end would tell the guard that this process has gone
         lines, late = _read(guard, timeout_s)
@@ -29,15 +38,16 @@ def guarded(*argv, env=None, timeout_s=400):  # two ranks that die and start aga
     return "".join(lines) + (f"not done after {timeout_s} s\n" if late else "")
 
 
-def _read(guard, timeout_s):
+def _read(guard: subprocess.Popen[str], timeout_s: float) -> tuple[list[str], bool]:
     """(the lines until the guard's end, whether the time was over before)."""
     import threading
 
-    late = threading.Event()
+    assert guard.stdin is not None and guard.stdout is not None  # pipes
+    stdin, late = guard.stdin, threading.Event()
 
-    def end():
+    def end() -> None:
         late.set()
-        guard.stdin.close()
+        stdin.close()
 
     timer = threading.Timer(timeout_s, end)
     timer.daemon = True

@@ -1,11 +1,17 @@
 """What a user types to start a script on several processes: `torchrun --nproc-per-node 2 train.py --lr 0.1`, and the
 launchers of other libraries. Read from the words, so that the same script is started here under observers."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # launcher -> (its options that take no value, {option: what it says})
 FLAGS = {
@@ -43,22 +49,22 @@ class Line:
 
     script: str = ""
     module: str = ""
-    arguments: list = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
     ranks: int | None = None
     nodes: int | None = None
     launcher: str = ""
-    env: dict = field(default_factory=dict)
-    ignored: list = field(default_factory=list)
-    words: list = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
 
-def name_of(word):
+def name_of(word: str) -> str | None:
     """The launcher that a word of a command line names, or None."""
     name = NAMES.get(word) or NAMES.get(os.path.basename(word), os.path.basename(word))
     return name if name in FLAGS and not os.path.isfile(word if word.endswith(".py") else "") else None
 
 
-def split(argv):
+def split(argv: list[str]) -> tuple[list[str], list[str]]:
     """(a command's own words, the launch line behind them: from the first word on that names a launcher)."""
     for at, word in enumerate(argv):
         if word == "--":
@@ -68,9 +74,10 @@ def split(argv):
     return argv, []
 
 
-def read(words):
+def read(words: Sequence[str]) -> Line:
     """The `Line` that these words are; ValueError where they name no script."""
     name, rest, line = name_of(words[0]), list(words[1:]), Line()
+    assert name is not None  # a line begins with a launcher: see `split`
     if name in ("accelerate", "fabric") and rest:
         rest = rest[1:] if not rest[0].startswith("-") else rest  # "launch", "run"
     line.launcher = WITH.get(name, "torchrun")
@@ -111,7 +118,7 @@ def read(words):
     return line
 
 
-def _options(line, name, options):
+def _options(line: Line, name: str, options: dict[str, str]) -> None:
     for option, value in options.items():
         if option in COUNTS and value.split(":")[-1].isdigit():
             setattr(line, COUNTS[option], int(value.split(":")[-1]))
@@ -127,7 +134,7 @@ def _options(line, name, options):
         line.ranks = max(1, line.ranks // line.nodes)
 
 
-def file_of(module):
+def file_of(module: str) -> str:
     """The file of a module that is run with -m, from the current folder on; ValueError where there is none."""
     place = Path(*module.split("."))
     for path in (place.with_suffix(".py"), place / "__main__.py"):
@@ -143,13 +150,14 @@ NOT_READ = ("{name} is not supported here. Give the line for torchrun instead: m
             "--nproc-per-node 4 {script}")
 
 
-def add_options(parser, default_ranks, launchers=True):
+def add_options(parser: argparse.ArgumentParser, default_ranks: object, launchers: bool = True) -> None:
     """The options of all commands that start a script: how many ranks, and how; torchrun's are understood."""
     from manyhands.command_line import python_files
 
     parser.add_argument("script", nargs="?", help="your training script, or the command that starts it: torchrun "
                                                   "--nproc-per-node 2 train.py; accelerate launch train.py; python -m "
-                                                  "package.train").completer = python_files
+                                                  "package.train"
+                        ).completer = python_files  # type: ignore[attr-defined]  # argcomplete looks for it
     parser.add_argument("arguments", nargs="*", default=[], help="the script's own arguments, after --")
     parser.add_argument("--ranks", type=int, metavar="N", help=f"number of processes ({default_ranks})")
     parser.add_argument("-m", "--module", action="store_true",
@@ -165,7 +173,7 @@ def add_options(parser, default_ranks, launchers=True):
     parser.add_argument("--standalone", action="store_true", help=argparse.SUPPRESS)
 
 
-def parsed(parser, argv, command, default_ranks):
+def parsed(parser: argparse.ArgumentParser, argv: list[str], command: str, default_ranks: int) -> argparse.Namespace:
     """The options, with the `Line` of what is to be started as `line`, and its `script`, `arguments` and `ranks`;
     ValueError where there is nothing to start."""
     from manyhands.command_line import no_script, scripts_own
@@ -212,7 +220,7 @@ def parsed(parser, argv, command, default_ranks):
     return options
 
 
-def warn(line):
+def warn(line: Line) -> None:
     """Say on stderr which options of the launch have no effect here."""
     if line.ignored:
         words = " ".join([f"-m {line.module}" if line.module else line.script, *line.arguments])

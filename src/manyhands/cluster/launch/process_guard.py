@@ -10,6 +10,8 @@ the copy of the script. Run as a file, not as a module, so that it starts in
 milliseconds.
 """
 
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import json
@@ -22,6 +24,12 @@ import sys
 import threading
 import time
 
+TYPE_CHECKING = False  # not from `typing`, because this program starts in milliseconds
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    import psutil
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 COPY, ORIGINALS = "MANYHANDS_COPY", ".originals"  # the variable that names a script's copy, and a folder in it
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
@@ -30,20 +38,20 @@ AT_FDCWD, AT_RECURSIVE, MOUNT_SETATTR, MOUNT_ATTR_RDONLY = -100, 0x8000, 442, 1
 PARENT = os.getppid()  # as this program begins
 
 
-def prctl(option, value):
+def prctl(option: int, value: int) -> None:
     """A wish to the Linux kernel about this process; nothing elsewhere."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _die_with_parent():
+def _die_with_parent() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 # -- the originals of a script's copy ----------------------------------------------------------------------------------
 
 
-def mount_originals():
+def mount_originals() -> None:
     """Where a script runs in a copy that has a folder for it: show all files of this machine there, read-only, to this
     process and to what it starts. Raises OSError where the system does not allow that."""
     place = os.path.join(os.environ.get(COPY, "/dev/null"), ORIGINALS)
@@ -63,7 +71,7 @@ def mount_originals():
     _call("syscall", MOUNT_SETATTR, AT_FDCWD, os.fsencode(place), AT_RECURSIVE, read_only, ctypes.sizeof(read_only))
 
 
-def _call(name, *args):
+def _call(name: str, *args: Any) -> None:
     """A function of the C library that says by its result whether it has worked."""
     function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is None or function(*args):
@@ -74,7 +82,7 @@ def _call(name, *args):
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
-def guard():
+def guard() -> int:
     """Start the commands that come as one line on stdin;
     kill all they have started when they end, or at stdin's end."""
     import psutil  # noqa: F401  # now: the signal below must not find it half imported
@@ -96,7 +104,7 @@ def guard():
     return next((code if code > 0 else 128 - code for code in codes if code), 0)
 
 
-def _wait_for(pids):
+def _wait_for(pids: set[int]) -> list[int]:
     """The exit codes of our children `pids`, when all have ended.
     Adopted processes that end are not left as zombies."""
     codes = []
@@ -111,12 +119,12 @@ def _wait_for(pids):
     return codes
 
 
-def _end_all_at_eof():
+def _end_all_at_eof() -> NoReturn:
     sys.stdin.read()
     _end_all(143)
 
 
-def _orphaned_copy():
+def _orphaned_copy() -> list[str]:
     """The folder of the script's copy, if the process that made it has gone; without the read-only mount in it."""
     copy = os.environ.get(COPY)
     if not copy or os.getppid() == PARENT:
@@ -127,14 +135,14 @@ def _orphaned_copy():
     return [] if os.path.isdir(place) and os.listdir(place) else [copy]
 
 
-def _end_all(code):
+def _end_all(code: int) -> NoReturn:
     kill_descendants()
     for folder in [*sys.argv[2:], *_orphaned_copy()]:
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(code)
 
 
-def kill_descendants(patience_s=5):
+def kill_descendants(patience_s: float = 5) -> None:
     """SIGKILL to every process below this one, until none is left, and none of those that we adopted is a zombie.
 
     A process whose parent dies just while we look is for a moment nobody's child: so look three times.
@@ -154,7 +162,7 @@ def kill_descendants(patience_s=5):
     _reap()
 
 
-def _reap():
+def _reap() -> None:
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -162,7 +170,7 @@ def _reap():
         pass  # none is left
 
 
-def _alive(process):
+def _alive(process: psutil.Process) -> bool:
     import psutil
 
     try:
@@ -174,7 +182,7 @@ def _alive(process):
 # -- around each rank --------------------------------------------------------------------------------------------------
 
 
-def rank(folder, command):
+def rank(folder: str, command: list[str]) -> int:
     """Run the learner's script with its output going to the kernel; return, and report, its exit code."""
     with open(os.path.join(folder, "job.json")) as file:
         job = json.load(file)
@@ -186,7 +194,8 @@ def rank(folder, command):
     _no_core_file()
     # close_fds=False: MPI's process manager hands its connection down as an open file
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, close_fds=False, preexec_fn=_die_with_parent
+        command, stdin=subprocess.DEVNULL, stdout=output.fileno(), stderr=output.fileno(), close_fds=False,
+        preexec_fn=_die_with_parent
     )
     output.close()
     for caught in (signal.SIGTERM, signal.SIGINT):
@@ -203,20 +212,20 @@ def rank(folder, command):
     return code
 
 
-def _connect(folder, hello):
+def _connect(folder: str, hello: dict[str, Any]) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.connect(os.path.join(folder, "socket"))
     connection.sendall(json.dumps(hello).encode() + b"\n")
     return connection
 
 
-def _no_core_file():
+def _no_core_file() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _obey(control, child, aborted):
+def _obey(control: socket.socket, child: subprocess.Popen[bytes], aborted: threading.Event) -> None:
     """`a` from the kernel: abort the script, whose faulthandler then writes where it stood. The kernel gone:
     kill it."""
     try:
@@ -228,7 +237,7 @@ def _obey(control, child, aborted):
     child.kill()
 
 
-def _end_like(code):
+def _end_like(code: int) -> NoReturn:
     """End as the script has ended, so that the launcher sees what it would have seen without us."""
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

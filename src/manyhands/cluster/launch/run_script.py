@@ -1,5 +1,7 @@
 """Run a learner's script under a real launcher, on emulated nodes, and show what each rank did."""
 
+from __future__ import annotations
+
 import html
 import json
 import os
@@ -11,6 +13,7 @@ import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.check_arguments import positive
 from manyhands.cluster.launch.collect import STOPPED, TIMED_OUT, Collector, split_dump, where_in
@@ -19,6 +22,14 @@ from manyhands.cluster.launch.command_lines import (
 )
 from manyhands.cluster.launch.script_copy import COPY
 from manyhands.cluster.show import Progress, in_notebook, quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from os import PathLike
+    from typing import Any
+
+    from manyhands.cluster.launch.collect import Frame, RankState
+    from manyhands.cluster.launch.command_lines import Job, Launcher
 
 _RUNNING = "{launcher} runs {script} on {n} ranks"
 
@@ -31,17 +42,19 @@ class Launch:
 
     script: str
     with_: str
-    names: list  # of the ranks: "rank 0", or "chief 0", "worker 1" under TF_CONFIG
-    returncodes: dict  # {rank: exit code}; -15 means killed by signal 15; 124 not finished in time; None never started
-    output: dict  # {rank: what it wrote to stdout and stderr, in that order}
+    names: list[str]  # of the ranks: "rank 0", or "chief 0", "worker 1" under TF_CONFIG
+    # by rank; -15 means killed by signal 15; 124 not finished in time; None never started
+    returncodes: dict[int, int | None]
+    output: dict[int, str]  # by rank: what it wrote to stdout and stderr, in that order
     returncode: int = 0  # 0 if every rank but the servers ended with 0
     first_failed: int | None = None  # the rank whose failure came first: the others often fail only because of it
     timed_out: bool = False
-    where: dict = field(default_factory=dict)  # {unfinished rank: the line of the script at which it stood}
-    servers: list = field(default_factory=list)  # ranks that serve until the others have ended, and then are killed
+    # of each unfinished rank: the line of the script at which it stood
+    where: dict[int, str] = field(default_factory=dict)
+    servers: list[int] = field(default_factory=list)  # ranks that serve until the others have ended
     launcher_output: str = ""  # what the launcher itself wrote
 
-    def report(self):
+    def report(self) -> str:
         """The lines that tell how the ranks ended, when not all of them ended well."""
         lines = []
         if self.first_failed is not None:
@@ -58,7 +71,7 @@ class Launch:
             lines += self.launcher_output.splitlines()[-30:]
         return "\n".join(lines)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         codes = [code for rank, code in self.returncodes.items() if rank not in self.servers]
         text = (
             f"{Path(self.script).name} under {self.with_}: {codes.count(0)} of {len(codes)} ranks ended with exit code "
@@ -67,7 +80,7 @@ class Launch:
         text += f", {len(self.servers)} servers were stopped" if self.servers else ""
         return f"<{text}{', timed out' if self.timed_out else ''}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{name}</td><td>{html.escape(_meaning(self.returncodes[rank]))}</td>"
             f"<td>{html.escape(self.where.get(rank, ''))}</td></tr>"
@@ -78,10 +91,9 @@ class Launch:
         )
 
 
-def launch(
-    script, *args, with_="torchrun", nodes=2, ranks_per_node=2, tasks=None, env=None, timeout_s=120,
-    python=sys.executable, echo=True
-):
+def launch(script: str | PathLike[str], *args: Any, with_: Launcher = "torchrun", nodes: int = 2,
+           ranks_per_node: int = 2, tasks: dict[str, int] | None = None, env: Mapping[str, Any] | None = None,
+           timeout_s: float = 120, python: str = sys.executable, echo: bool = True) -> Launch:
     """Run `script` with `args` under the launcher `with_` and return a `Launch` when all its processes have ended.
 
     with_      "torchrun": once per node, --nproc-per-node each; "mpirun": MPICH's mpiexec, which sees that many hosts;
@@ -113,7 +125,8 @@ def launch(
     return result
 
 
-def _check(script, with_, nodes, ranks_per_node, tasks):
+def _check(script: str | PathLike[str], with_: str, nodes: int, ranks_per_node: int,
+           tasks: dict[str, int] | None) -> Path:
     if with_ not in LAUNCHERS:
         raise ValueError(f"with_={with_!r} is not a launcher: use one of {', '.join(LAUNCHERS)}.")
     if tasks and with_ != "tf_config":
@@ -128,7 +141,7 @@ def _check(script, with_, nodes, ranks_per_node, tasks):
     return path
 
 
-def _run(folder, job, nodes, timeout_s, path, live):
+def _run(folder: str, job: Job, nodes: int, timeout_s: float, path: Path, live: bool) -> Collector:
     """Start the guard, hand it the commands, and collect until all has ended."""
     gpus = gpus_by_node(nodes if job.ranks_per_node > 1 or len(job.names) == nodes else len(job.names))
     description = {"rank_variable": job.rank_variable, "ranks_per_node": job.ranks_per_node, "gpus": gpus}
@@ -143,13 +156,14 @@ def _run(folder, job, nodes, timeout_s, path, live):
     )
     show = _live_printer(job.names, path) if live else lambda rank, lines: None
     collector = Collector(folder, job, guard, timeout_s, show)
+    assert guard.stdin is not None  # a pipe
     guard.stdin.write(json.dumps(job.commands).encode() + b"\n")
     guard.stdin.flush()
     collector.run()
     return collector
 
 
-def _result(script, path, with_, job, collector):
+def _result(script: str, path: Path, with_: str, job: Job, collector: Collector) -> Launch:
     result = Launch(script, with_, job.names, {}, {}, first_failed=collector.first_failed,
                     timed_out=collector.timed_out)
     result.servers = sorted(job.servers)
@@ -167,7 +181,7 @@ def _result(script, path, with_, job, collector):
     return result
 
 
-def _where(state, path, frames):
+def _where(state: RankState, path: Path, frames: list[Frame]) -> str:
     if not state.control:
         return "had not started yet"
     place = where_in(path, frames)
@@ -178,11 +192,12 @@ def _where(state, path, frames):
     )
 
 
-def _total(result, collector):
+def _total(result: Launch, collector: Collector) -> int:
     """One exit code for the launch: that of the rank that failed first, else the launcher's,
     if any rank ended badly."""
-    if collector.first_failed is not None:
-        return result.returncodes[collector.first_failed]
+    first = None if collector.first_failed is None else result.returncodes[collector.first_failed]
+    if first is not None:
+        return first
     if collector.timed_out:
         return TIMED_OUT
     bad = any(code != 0 for rank, code in result.returncodes.items() if rank not in result.servers)
@@ -192,14 +207,14 @@ def _total(result, collector):
 _PLACE = re.compile(r'^((?:\[rank\d+\]: )?\s*File ")[^"\n]*/(?:site|dist)-packages/', re.MULTILINE)
 
 
-def _shorten(text, path):
+def _shorten(text: str, path: Path) -> str:
     """Tracebacks without the folders that differ from machine to machine."""
     if copy := os.environ.get(COPY):
         text = re.sub(rf'File "{re.escape(copy)}/[^/"\n]+/', 'File "', text)
     return _PLACE.sub(r"\1", text).replace(f'File "{path.parent}/', 'File "')
 
 
-def _meaning(code):
+def _meaning(code: int | None) -> str:
     if code is None:
         return "never started"
     if code == TIMED_OUT:
@@ -217,28 +232,28 @@ _LATE = "terminate called without an active exception"  # C++ says so of a threa
 _COLOURS = (36, 33, 35, 32, 34, 31)  # ANSI: cyan, yellow, magenta, green, blue, red
 
 
-def _live_printer(names, path):
+def _live_printer(names: list[str], path: Path) -> Callable[[int, bytes], None]:
     coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
-    def show(rank, lines):
+    def show(rank: int, lines: bytes) -> None:
         _write(_labelled(_shorten(lines.decode(errors="replace"), path), names[rank], rank, coloured))
 
     return show
 
 
-def _labelled(text, name, rank, coloured):
+def _labelled(text: str, name: str, rank: int, coloured: bool) -> list[str]:
     label = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m[{name}]\x1b[0m " if coloured else f"[{name}] "
     return [label + line for line in text.splitlines()]
 
 
-def _write(lines):
+def _write(lines: list[str]) -> None:
     """At one go: a notebook then stores one output."""
     if lines:
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
 
 
-def _show(result, live):
+def _show(result: Launch, live: bool) -> None:
     """By rank, when all have ended; in a terminal the output has been shown already."""
     lines = []
     if not live:

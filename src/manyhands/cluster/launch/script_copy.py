@@ -5,6 +5,8 @@ The copy is bounded. What does not fit into it is a link that leads to the origi
 link's place (`as_main`). Where the system allows no such mount, what does not fit is left out.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 import shutil
@@ -15,9 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.launch.command_lines import GUARD
 from manyhands.cluster.launch.process_guard import COPY, ORIGINALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 LEFT_OUT = {"__pycache__", ".git", ".venv", "venv", "node_modules", ".ipynb_checkpoints", ".tox", ".mypy_cache"}
 COPIED_BYTES, COPIED_FILES = 4 * 2**30, 40_000  # of a whole copy
@@ -39,19 +45,20 @@ class Place:
     root: Path  # of the copy
     original: Path  # the folder that was copied
     start: str = "."  # the folder in which the script is started, from `original` on
-    left_out: list = field(default_factory=list)
-    linked: list = field(default_factory=list)
-    paths: list = field(default_factory=list)  # [(a path of the copy, what a reader knows in its place)]
+    left_out: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+    # (a path of the copy, what a reader knows in its place)
+    paths: list[tuple[Path | str, str]] = field(default_factory=list)
 
-    def shown(self, text):
+    def shown(self, text: str) -> str:
         """The same text without the folders of the copy."""
         for path, known in self.paths:
             text = text.replace(f"{path}/", known)
         return text
 
-    def environment(self, env):
+    def environment(self, env: Mapping[str, str]) -> Mapping[str, str]:
         """`env` for ranks, with a PYTHONPATH that leads into the copy where it led into the folder that was copied."""
-        def in_copy(path):
+        def in_copy(path: str) -> str:
             whole = Path(path).resolve()
             there = self.root / whole.relative_to(self.original) if whole.is_relative_to(self.original) else None
             return str(there) if path and there and there.exists() else path
@@ -59,7 +66,7 @@ class Place:
         paths = env.get("PYTHONPATH")
         return {**env, "PYTHONPATH": os.pathsep.join(map(in_copy, paths.split(os.pathsep)))} if paths else env
 
-    def facts(self):
+    def facts(self) -> str:
         """Where the script ran, as a sentence for a script that has failed."""
         started = "" if self.start == "." else f", in its folder {self.start}"
         lacks = "".join(f" {what}: {some(paths)}." for what, paths in (
@@ -68,7 +75,7 @@ class Place:
                 f"nothing from outside that folder, and no .git, .venv and __pycache__.{lacks}")
 
 
-def some(paths, count=4):
+def some(paths: list[str], count: int = 4) -> str:
     """The first of several paths."""
     from manyhands.command_line import printable
 
@@ -76,7 +83,7 @@ def some(paths, count=4):
     return ", ".join(map(printable, paths[:count])) + (f" and {more} more" if more > 0 else "")
 
 
-def top_level(script, here):
+def top_level(script: Path, here: Path) -> Path:
     """The folder to be copied for `script`, started in the folder `here`: the top level of its git repository, or the
     nearest folder with a `pyproject.toml` or `setup.py`; `here`, if the script is below it and that is more."""
     parents, shared = script.parents, _shared_folders()
@@ -88,14 +95,14 @@ def top_level(script, here):
     return here if whole else found
 
 
-def _shared_folders():
+def _shared_folders() -> tuple[Path, ...]:
     """Folders that hold more than one project, so that they are not copied as a whole."""
     home = Path.home().resolve()
     return home, Path(tempfile.gettempdir()).resolve(), Path(home.anchor)
 
 
 @contextmanager
-def copied(script):
+def copied(script: str | os.PathLike[str]) -> Iterator[Place]:
     """A `Place` with a copy of `script`, which is removed afterwards. Inside, the current folder is the copy of the
     current folder."""
     script, here = Path(script).resolve(), Path.cwd()
@@ -119,7 +126,7 @@ def copied(script):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _copy_of(here, place, folder, open_folders):
+def _copy_of(here: Path, place: Place, folder: str, open_folders: set[Path]) -> Path:
     """Make the copy, and a second one of the folder `here`, if that is elsewhere; returns where `here` is copied to."""
     maker = _Copier(place, folder, {*open_folders, here, *here.parents})
     maker.copy(place.original, place.root)
@@ -136,13 +143,13 @@ def _copy_of(here, place, folder, open_folders):
 class _Copier:
     """Copies folders, within the bounds of this module."""
 
-    def __init__(self, place, folder, open_folders):
+    def __init__(self, place: Place, folder: str, open_folders: set[Path]) -> None:
         self.place, self.folder, self.open_folders = place, folder, open_folders
         self.bytes = self.files = 0
         self.most_bytes = min(COPIED_BYTES, shutil.disk_usage(folder).free // PART_OF_FREE)
-        self.entered = []  # folders that are being copied
+        self.entered: list[Path] = []  # folders that are being copied
 
-    def copy(self, source, target, folders=True):
+    def copy(self, source: Path, target: Path, folders: bool = True) -> None:
         """Copy a folder; with `folders=False`, those in it are links, because it may be too large to look through."""
         target.mkdir(parents=True)
         self.entered.append(source)
@@ -157,7 +164,7 @@ class _Copier:
                 self._lack(path)
         self.entered.pop()
 
-    def _entry(self, entry, path, target):
+    def _entry(self, entry: os.DirEntry[str], path: Path, target: Path) -> None:
         if entry.name in LEFT_OUT and path not in self.open_folders or entry.name.startswith(PREFIX):
             return
         if entry.is_symlink():
@@ -169,7 +176,7 @@ class _Copier:
         else:
             self._lack(path)
 
-    def _symlink(self, path, target):
+    def _symlink(self, path: Path, target: Path) -> None:
         """A link within the folder leads to the same place of the copy. Of what any other leads to, there is a copy, so
         that what the script writes through it does not reach the original."""
         aim, root = Path(os.path.realpath(path)), self.place.original  # of a ring, too, where `resolve` may raise
@@ -186,7 +193,7 @@ class _Copier:
         else:
             self._lack(path)
 
-    def _file(self, path, target):
+    def _file(self, path: Path, target: Path) -> None:
         size = path.stat().st_size
         fits = size <= LARGE_BYTES and self.bytes + size <= self.most_bytes
         if path.suffix != ".py" and (self.files >= COPIED_FILES or not fits and not _cloned(path, target)):
@@ -197,7 +204,7 @@ class _Copier:
             self.bytes += size
         self.files += 1
 
-    def _folder(self, path, target):
+    def _folder(self, path: Path, target: Path) -> None:
         if not os.access(path, os.R_OK | os.X_OK):
             self._lack(path)
         elif path in self.open_folders or not self._large(path):
@@ -205,7 +212,7 @@ class _Copier:
         else:
             self._shell(path, target)
 
-    def link(self, path, target):
+    def link(self, path: Path, target: Path) -> None:
         """A link to what `path` is in the read-only mount of all files; without such a mount, nothing, unless this user
         may not write there anyway."""
         if self._mounts or _is_read_only(path):
@@ -215,7 +222,7 @@ class _Copier:
             self._lack(path)
 
     @cached_property
-    def _mounts(self):
+    def _mounts(self) -> bool:
         """Whether this system lets the guard of the ranks mount something read-only."""
         os.makedirs(os.path.join(self.folder, ORIGINALS), exist_ok=True)
         tried = subprocess.run([sys.executable, "-I", GUARD, "mounts"], env={**os.environ, COPY: self.folder},
@@ -224,16 +231,16 @@ class _Copier:
             os.rmdir(os.path.join(self.folder, ORIGINALS))
         return not tried.returncode
 
-    def _in_mount(self, path):
+    def _in_mount(self, path: Path) -> str:
         return f"{self.folder}/{ORIGINALS}{os.path.realpath(path)}"
 
-    def _lack(self, path):
+    def _lack(self, path: Path) -> None:
         self.place.left_out.append(self._name(path))
 
-    def _name(self, path):
+    def _name(self, path: Path) -> str:
         return str(path.relative_to(self.place.original)) if path.is_relative_to(self.place.original) else str(path)
 
-    def _large(self, folder):
+    def _large(self, folder: Path) -> bool:
         """Whether all below this folder is too much for the copy, files apart that are linked by themselves."""
         total = files = 0
         for top, folders, names in os.walk(folder):
@@ -249,7 +256,7 @@ class _Copier:
                 return True
         return False
 
-    def _shell(self, path, target):
+    def _shell(self, path: Path, target: Path) -> None:
         """A folder of its own with links to what is in it, so that new files stay in the copy; one link for a folder of
         very many entries."""
         entries = list(os.scandir(path))
@@ -265,20 +272,20 @@ class _Copier:
             self._lack(path)
 
 
-def shell_of(path, target, prefix):
+def shell_of(path: str | Path, target: str | Path, prefix: str) -> None:
     """Fill the folder `target` with links to the entries of `path`, which has the name `prefix` in the mount."""
     for entry in os.scandir(path):
         os.symlink(f"{prefix}/{entry.name}", os.path.join(target, entry.name))
 
 
-def _is_read_only(path):
+def _is_read_only(path: Path) -> bool:
     """Whether this user cannot write to a file, or to anything in a folder."""
     if os.statvfs(path).f_flag & os.ST_RDONLY:
         return True
     return os.path.isfile(path) and not os.access(path, os.W_OK)
 
 
-def _cloned(path, target):
+def _cloned(path: Path, target: Path) -> bool:
     """Whether the file system could copy a file without copying its blocks."""
     if not sys.platform.startswith("linux"):
         return False

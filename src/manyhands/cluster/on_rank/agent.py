@@ -5,55 +5,66 @@ rank tells the notebook a few times a second where the main thread is. It reads 
 is not changed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import faulthandler
 import os
 import sys
 import threading
 import time
-import traceback
 import warnings
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.on_rank import signalled_stack, tally, tf_config
+from manyhands.cluster.on_rank.raised import describe
 from manyhands.cluster.on_rank.recorder import Recorder, read
 from manyhands.cluster.on_rank.stack import Stack, innermost_of, is_user_file
 from manyhands.cluster.on_rank.stderr import NativeStderr
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from manyhands.cluster.host.ports import Reservation
+    from manyhands.cluster.payloads import LeftFacts, Note, RankFacts, Reply, Report, Stand
+
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
-LONGEST_TEXT = 20_000  # characters of an exception's message, or of its traceback
-RANK = None  # the one Rank of this process
+RANK: Rank | None = None  # the one of this process
 
 
 class Rank:
     """This process as a member of the world: its record of calls, and the thread that reports."""
 
-    def __init__(self, rank, url, token, record_path, stderr_path):
+    def __init__(self, rank: int, url: str, token: str, record_path: str, stderr_path: str) -> None:
         self.rank, self.token = rank, token
         self.recorder = Recorder(record_path, is_user_file)
         self.stderr = NativeStderr(stderr_path)
         self.stack = Stack(threading.main_thread().ident)
-        self.cell = None
+        self.cell: int | None = None
         self._busy = threading.Event()
         self._url = url
         threading.Thread(target=self._report, name="where-am-i", daemon=True).start()
 
-    def begin(self, cell):
+    def begin(self, cell: int) -> None:
         self.recorder.clear(cell)
         self.cell = cell
         self._busy.set()
 
-    def end(self):
+    def end(self) -> None:
         self._busy.clear()
         self.stderr.publish()
 
-    def _report(self):
+    def _report(self) -> None:
         import zmq
         from IPython.core.interactiveshell import InteractiveShell
 
-        socket = zmq.Context.instance().socket(zmq.PUSH)
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
         socket.linger = 0
         socket.connect(self._url)
         # the call whose notes have been sent: they are sent once, when the rank has stood there for a second report
@@ -64,7 +75,7 @@ class Rank:
             if self._busy.is_set():
                 try:
                     self.stderr.publish()
-                    here = self.where()
+                    here: Report = {**self.where()}
                     stands = (self.cell, here["key"])
                     if here["blocked"] and stands == before and stands != told:
                         here["notes"], here["names"], told = (
@@ -77,22 +88,22 @@ class Rank:
                 except Exception as error:  # a report that cannot be made must not end the thread
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
-    def where(self):
+    def where(self) -> Stand:
         """Where the main thread stands: in which communication call, if any, at which line of the learner's code."""
         here = self.stack.look()
         if self.recorder.in_call and self.recorder.last:
-            note = dict(self.recorder.last)
-            here.update(blocked=True, key=f"call {self.recorder.entered}", call=note)
+            note = self.recorder.last.copy()
+            here.update({"blocked": True, "key": f"call {self.recorder.entered}", "call": note})
         elif (wait := self._waited_work(here)) is not None:
-            note, key = wait
-            here.update(blocked=True, key=key,
-                        call={**(note or here["call"] or {"call": "Work.wait"}), **innermost_of(here["lines"])})
-        elif (wait := _own_wait()) is not None and here["lines"]:
-            note, key = wait
-            here.update(blocked=True, key=key, call={**note, **innermost_of(here["lines"])})
+            of_work, key = wait
+            call: Note = of_work or here["call"] or {"call": "Work.wait"}
+            here.update({"blocked": True, "key": key, "call": {**call, **innermost_of(here["lines"])}})
+        elif (own := _own_wait()) is not None and here["lines"]:
+            note, key = own
+            here.update({"blocked": True, "key": key, "call": {**note, **innermost_of(here["lines"])}})
         return here
 
-    def _waited_work(self, here):
+    def _waited_work(self, here: Stand) -> tuple[Note | None, str] | None:
         """The note of the asynchronous call that is waited for, None where it is not known, and a key of the wait;
         or None."""
         if self.recorder.waits is not None:
@@ -103,22 +114,22 @@ class Rank:
         return None
 
 
-def _own_wait():
+def _own_wait() -> tuple[Note, str] | None:
     """What `manyhands.comm` waits for on this rank, as a note like the recorder's and a key of the wait; or None."""
     # None too while the module is being imported
     current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
     wait = current_wait and current_wait()
     if not wait:
         return None
-    note = {"call": wait.call, "group": wait.communicator.name, "sequence": wait.place[0] * 10**6 + wait.place[1]}
+    note: Note = {"call": wait.call, "group": wait.communicator.name, "sequence": wait.place[0] * 10**6 + wait.place[1]}
     if wait.communicator.name != "world":
         note["ranks"] = wait.communicator.members
     if wait.kind != "collective":
-        note.update(peer=wait.peer, tag=wait.facts.get("tag", 0))
+        note.update({"peer": wait.peer, "tag": wait.facts.get("tag", 0)})
     return note, f"wait {wait.number}"
 
 
-def join(rank, url, token, folder, environment, path):
+def join(rank: int, url: str, token: str, folder: str, environment: dict[str, str], path: list[str]) -> RankFacts:
     """Make this process rank `rank`: set its environment, start its reports. Returns facts about it.
 
     `path` is the notebook's sys.path: a module that can be imported there can be imported here.
@@ -148,7 +159,7 @@ def join(rank, url, token, folder, environment, path):
     return {"pid": os.getpid(), "host": os.uname().nodename}
 
 
-def _stay_after_quit():
+def _stay_after_quit() -> None:
     """Have `quit` and `exit` raise SystemExit, as they do in a script:
     IPython's would end this process a moment after the cell, untold."""
     from IPython import get_ipython
@@ -157,10 +168,10 @@ def _stay_after_quit():
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's word on a SystemExit in a cell
 
 
-_port = None
+_port: Reservation | None = None
 
 
-def choose_port():
+def choose_port() -> int:
     """On rank 0: a port of this host for the rendezvous, held for as long as this process lives."""
     global _port
     from manyhands.cluster.host.ports import reserve
@@ -169,7 +180,7 @@ def choose_port():
     return _port.ports[0]
 
 
-def own_devices(local_rank, ranks_per_node):
+def own_devices(local_rank: int, ranks_per_node: int) -> dict[str, str]:
     """On a real node: the environment that gives this rank its share of the node's GPUs."""
     from manyhands.cluster.host import devices
 
@@ -177,7 +188,7 @@ def own_devices(local_rank, ranks_per_node):
     return {**environments[local_rank], "MANYHANDS_BACKEND": backend}
 
 
-def _choose_gpu(device):
+def _choose_gpu(device: str) -> None:
     """Make this rank's GPU the current one: `.cuda()`, objects, barriers and a DeviceMesh name none, and take that."""
     import torch
 
@@ -188,7 +199,7 @@ def _choose_gpu(device):
             warnings.filterwarnings("ignore", r"barrier\(\): using the device under current context")
 
 
-def _limit_threads(name, threads):
+def _limit_threads(name: str, threads: int) -> None:
     if name == "torch":
         import torch
 
@@ -203,7 +214,13 @@ def _limit_threads(name, threads):
             pass
 
 
-def run_cell(code, cell):
+def _joined() -> Rank:
+    """The Rank of this process: the notebook sends what follows only to ranks that have joined."""
+    assert RANK is not None
+    return RANK
+
+
+def run_cell(code: str, cell: int) -> Reply:
     """Run the text of a cell in the rank's own namespace. Returns {"ok", "out", "error", "notes", "names"}."""
     from IPython import get_ipython
     from IPython.lib.pretty import pretty
@@ -213,15 +230,16 @@ def run_cell(code, cell):
     hook, sys.displayhook = sys.displayhook, lambda value: None
     syntax, shell.showsyntaxerror = shell.showsyntaxerror, lambda *args, **kwargs: None
     shell.loop_runner = _run_awaiting
-    RANK.begin(cell)
+    _joined().begin(cell)
     try:
         result = shell.run_cell(code, store_history=False)
     finally:
-        RANK.end()
+        _joined().end()
         shell.showtraceback, sys.displayhook, shell.showsyntaxerror = shown, hook, syntax
-    error = result.error_before_exec or result.error_in_exec or next(filter(None, reversed(shown_errors)), None)
+    raised = (result.error_before_exec, result.error_in_exec, *reversed(shown_errors))
+    error = next((one for one in raised if one is not None), None)  # an exception of the learner's may be false
     if "torch" in sys.modules:
-        RANK.recorder.install()  # the cell may just have imported it
+        _joined().recorder.install()  # the cell may just have imported it
     shell.user_ns["_"] = result.result
     out = None
     if result.result is not None and not code.rstrip().endswith(";"):
@@ -229,14 +247,14 @@ def run_cell(code, cell):
             out = pretty(result.result)
         except Exception as caught:  # a __repr__ of the learner's
             error = caught
-    return {"ok": error is None, "out": out, "error": error and describe(error),
-            "notes": _notes(), "names": _names(shell), "begun": RANK.recorder.tally.facts()}
+    return {"ok": error is None, "out": out, "error": None if error is None else describe(error),
+            "notes": _notes(), "names": _names(shell), "begun": _joined().recorder.tally.facts()}
 
 
-_loop = None
+_loop: asyncio.AbstractEventLoop | None = None
 
 
-def _run_awaiting(coroutine):
+def _run_awaiting(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run a cell with `await` to its end, in a loop that is kept for the next:
     the engine's own loop is running already, further out on this stack."""
     global _loop
@@ -244,97 +262,72 @@ def _run_awaiting(coroutine):
     asyncio._set_running_loop(None)
     _loop = _loop or asyncio.new_event_loop()
     task = _loop.create_task(coroutine)
-    RANK.stack.awaited = coroutine
+    _joined().stack.awaited = coroutine
     try:
         return _loop.run_until_complete(task)
     finally:
-        RANK.stack.awaited = None
+        _joined().stack.awaited = None
         if not task.done():  # interrupted: it must not go on in the next cell
             task.cancel()
             _loop.run_until_complete(asyncio.wait([task], timeout=STOP_S))
         asyncio._set_running_loop(engines)
 
 
-def call(function, args, cell):
+def call(function: Callable[..., Any], args: tuple[Any, ...], cell: int) -> Reply:
     """Run a function sent by the notebook. Returns {"ok", "value", "error", "notes", "names"}."""
     from IPython import get_ipython
 
-    RANK.begin(cell)
-    value = error = None
+    _joined().begin(cell)
+    value = None
+    error: BaseException | None = None
     try:
         value = function(*args)
     except BaseException as caught:
         # KeyboardInterrupt and SystemExit too: what the function does must not end this process
         error = caught
     finally:
-        RANK.end()
+        _joined().end()
     if "torch" in sys.modules:
-        RANK.recorder.install()
-    return {"ok": error is None, "value": value, "error": error and describe(error), "notes": _notes(),
-            "names": _names(get_ipython()), "begun": RANK.recorder.tally.facts()}
+        _joined().recorder.install()
+    return {"ok": error is None, "value": value, "error": None if error is None else describe(error),
+            "notes": _notes(), "names": _names(get_ipython()), "begun": _joined().recorder.tally.facts()}
 
 
-def left(stacks=False):
+def left(stacks: bool = False) -> LeftFacts:
     """Between cells: what this rank has begun and not finished, see tally.py."""
     from IPython import get_ipython
 
-    return RANK.recorder.tally.left(get_ipython().user_ns, stacks)
+    return _joined().recorder.tally.left(get_ipython().user_ns, stacks)
 
 
-def holds_here(conditions):
+def holds_here(conditions: list[list[tuple[str, bool]]]) -> list[bool]:
     """Between cells: whether the conditions under which a cell makes a call hold on this rank, for each call."""
     from IPython import get_ipython
 
     return [tally.holds_here(one, get_ipython().user_ns) for one in conditions]
 
 
-def renew(groups):
+def renew(groups: list[tuple[str, list[int]]]) -> None:
     """Between cells, on all ranks: give these process groups new connections."""
-    RANK.recorder.tally.renew(groups)
+    _joined().recorder.tally.renew(groups)
 
 
-def _notes():
-    return read(RANK.recorder.path) if RANK.recorder.entered else []
+def _notes() -> list[Note]:
+    recorder = _joined().recorder
+    return read(recorder.path) if recorder.entered else []
 
 
-def _names(shell):
+def _names(shell: InteractiveShell) -> list[str]:
     """What the learner has made in this namespace: no modules, no imported functions and classes."""
     hidden = shell.user_ns_hidden
     return sorted(name for name, value in list(shell.user_ns.items()) if not name.startswith("_") and name not in hidden
                   and not _imported(value))
 
 
-def _imported(value):
+def _imported(value: Any) -> bool:
     try:
         return isinstance(value, type(sys)) or (
             callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__"
         )
     except Exception:  # an object of the learner's that answers no question
         return False
-
-
-def describe(error):
-    """An exception as plain data: its name, message, the learner's lines that led to it, and the full traceback."""
-    lines = [{"file": os.path.basename(f.filename), "path": f.filename, "line": f.lineno, "function": f.name}
-             for f in traceback.extract_tb(error.__traceback__) if is_user_file(f.filename)]
-    if isinstance(error, SyntaxError) and error.lineno:
-        lines.append({"file": os.path.basename(error.filename or ""), "path": error.filename or "",
-                      "line": error.lineno, "function": ""})
-    full = "".join(traceback.format_exception(error))
-    try:
-        message = error.msg if isinstance(error, SyntaxError) else str(error)
-    except Exception as unsaid:
-        message = f"(its message cannot be shown, because __str__ raised {type(unsaid).__name__})"
-    return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full),
-            "memory": is_memory_error(error, message)}
-
-
-def _shown(text):
-    """What a page can show of a text: without lone surrogates, which no encoding has, and not for megabytes."""
-    if len(text) > LONGEST_TEXT:
-        text = f"{text[:LONGEST_TEXT]} ... ({len(text)} characters)"
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def is_memory_error(error, message):
-    return isinstance(error, MemoryError) or "can't allocate memory" in message or "CUDA out of memory" in message

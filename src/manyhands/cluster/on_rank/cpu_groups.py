@@ -4,19 +4,27 @@ On a CPU each group is gloo's; that one was asked for by its name is not kept by
 of groups too that were made before it began.
 """
 
+from __future__ import annotations
+
 import ast
 import os
 import re
 import sys
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.on_rank.running_call import text_of_running_call
 from manyhands.cluster.on_rank.stack import is_user_file
 
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from torch.distributed import ProcessGroup
+
 _LISTENING = re.compile(r"/manyhands/(cluster/on_rank|rehearsal)/")
-NAMES = set()  # the groups' names, for the life of the process
+NAMES: set[str] = set()  # the groups' names, for the life of the process
 
 
-def note(group, backend):
+def note(group: ProcessGroup, backend: str | None) -> None:
     """Called where `new_group` has returned `group`: remember whether its call says "gloo", and not a variable or a
     choice, which would say "nccl" on GPUs. A name can come again after destroy_process_group."""
     if not hasattr(group, "group_name"):  # this rank is no member
@@ -28,24 +36,25 @@ def note(group, backend):
         NAMES.discard(str(group.group_name))
 
 
-def user_frame():
+def user_frame() -> FrameType | None:
     """The innermost frame of what the learner wrote, or None."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def _calling_frame():
+def _calling_frame() -> FrameType | None:
     """The innermost frame that is neither torch's nor one of those that listen here; or None."""
-    frame, torch = sys._getframe(2), os.path.dirname(sys.modules["torch"].__file__) + os.sep
+    frame: FrameType | None = sys._getframe(2)
+    torch = os.path.dirname(sys.modules["torch"].__file__ or "") + os.sep
     while frame is not None and (frame.f_code.co_filename.startswith(torch)
                                  or _LISTENING.search(frame.f_code.co_filename)):
         frame = frame.f_back
     return frame
 
 
-def written(frame, name, place):
+def written(frame: FrameType, name: str, place: int) -> str:
     """How an argument is written in the call where `frame` stands, with strings in single quotes: the one of this name,
     or at this place. "" where there is none, where it is a choice (`a if gpu else b`, `a or b`), or nothing is known.
     """

@@ -6,6 +6,8 @@ or dies, and compares them between ranks when a cell ends: gloo itself does not 
 shapes.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import itertools
@@ -16,10 +18,20 @@ import struct
 import sys
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING, overload
 from weakref import WeakKeyDictionary
 
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+    from typing import Any, NoReturn
+
+    from torch.distributed import ProcessGroup, Work
+
+    from manyhands.cluster.payloads import Note
 
 SLOTS, SLOT_BYTES = 512, 320
 HEADER = struct.Struct("<qqq")  # calls entered, calls left, the number of the cell that they belong to
@@ -40,7 +52,11 @@ POINT_TO_POINT = {"send": ("tensor", "dst"), "isend": ("tensor", "dst"), "recv":
                   "irecv": ("tensor", "src")}
 
 
-def read(path, cell=None):
+@overload
+def read(path: str) -> list[Note]: ...
+@overload
+def read(path: str, cell: int | None) -> list[Note] | None: ...
+def read(path: str, cell: int | None = None) -> list[Note] | None:
     """The notes of one rank, oldest first: a list of dicts; the last one is marked `open` while its call runs.
 
     With `cell`, its number: None where the record is of another cell, because the rank has not begun this one.
@@ -55,7 +71,7 @@ def read(path, cell=None):
     entered, left, of_cell = HEADER.unpack_from(raw)
     if cell not in (None, of_cell):
         return None
-    notes = []
+    notes: list[Note] = []
     for count in range(max(0, entered - SLOTS), entered):
         start = HEADER.size + (count % SLOTS) * SLOT_BYTES
         try:
@@ -70,37 +86,39 @@ def read(path, cell=None):
 class Recorder:
     """The record of one rank, in the file `path`; `install()` puts it under torch.distributed."""
 
-    def __init__(self, path, is_user_file):
+    def __init__(self, path: str, is_user_file: Callable[[str], bool]) -> None:
         self.path = path
         with open(path, "wb") as file:
             file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))  # a hole in it would end this process on a full disk
         self._file = open(path, "r+b")
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
-        self._works = WeakKeyDictionary()  # what an asynchronous call has returned -> its note
+        # of what an asynchronous call has returned
+        self._works: WeakKeyDictionary[Work, Note] = WeakKeyDictionary()
         self.tally = Tally()
-        self.waits = None  # (a number, the note or None) while the main thread is inside Work.wait
+        # (a number, the note or None) while the main thread is inside Work.wait
+        self.waits: tuple[int, Note | None] | None = None
         self.clear()
 
-    def clear(self, cell=-1):
+    def clear(self, cell: int = -1) -> None:
         """Forget the calls of the cell before: now `cell` begins."""
         self.entered, self.left, self._cell = 0, 0, cell
-        self.last = None
-        self._sequence = {}
+        self.last: Note | None = None
+        self._sequence: dict[Any, int] = {}  # of a group or of a stream of messages: its last number
         self._write_header()
 
-    def _write_header(self):
+    def _write_header(self) -> None:
         HEADER.pack_into(self._map, 0, self.entered, self.left, self._cell)
 
     @property
-    def in_call(self):
+    def in_call(self) -> bool:
         return self.left < self.entered
 
-    def note_of(self, work):
+    def note_of(self, work: Work | None) -> Note | None:
         """The note of the call that has returned this Work, or None."""
         return None if work is None else self._works.get(work)
 
-    def install(self):
+    def install(self) -> None:
         """Replace the functions of torch.distributed, once per process;
         they are looked up by name, so DDP's C++ calls stay unseen."""
         import torch.distributed as dist
@@ -114,25 +132,25 @@ class Recorder:
                 wrapped = self._wrap(name, inspect.unwrap(original), original)
                 for module in (c10d, dist):
                     setattr(module, name, wrapped)
-        c10d.Work.wait = self._wrap_wait(c10d.Work.wait)
+        c10d.Work.wait = self._wrap_wait(c10d.Work.wait)  # type: ignore[method-assign]  # what this is for
         self.tally.install()
 
-    def watch_exit(self):
+    def watch_exit(self) -> None:
         """Have `os._exit` note the line it is called from: nothing else is left of a process that ends by it."""
         leave = os._exit
 
         @functools.wraps(leave)
-        def _exit(status):
+        def _exit(status: int) -> NoReturn:
             self._write({"call": "os._exit", "group": "", "sequence": -1, "peer": None})
             leave(status)
 
         os._exit = _exit
 
-    def _wrap_wait(self, original):
+    def _wrap_wait(self, original: Callable[..., bool]) -> Callable[..., bool]:
         numbers, main = itertools.count(), threading.main_thread().ident
 
         @functools.wraps(original)
-        def wait(work, *args, **kwargs):
+        def wait(work: Work, *args: Any, **kwargs: Any) -> bool:
             if threading.get_ident() == main:
                 self.waits = next(numbers), self.note_of(work)
             try:
@@ -145,7 +163,7 @@ class Recorder:
 
         return wait
 
-    def _wrap(self, name, bare, original):
+    def _wrap(self, name: str, bare: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
         from torch.distributed import Work
 
         parameters = inspect.signature(bare).parameters
@@ -155,13 +173,12 @@ class Recorder:
         )
 
         @functools.wraps(original)
-        def call(*args, **kwargs):
+        def call(*args: Any, **kwargs: Any) -> Any:
             # a call inside a call (broadcast_object_list) is noted once, a group made by some not at all
             if self.in_call or kwargs.get("use_local_synchronization"):
                 return original(*args, **kwargs)
             given = {**defaults, **dict(zip(names, args)), **kwargs}
-            self._enter(name, given)
-            note = self.last
+            note = self._enter(name, given)
             try:
                 result = original(*args, **kwargs)
             finally:
@@ -174,16 +191,16 @@ class Recorder:
                 cpu_groups.note(result, (args[2:3] or [kwargs.get("backend")])[0])
             return result
 
-        call.recorder = self
+        call.recorder = self  # type: ignore[attr-defined]  # `install` looks for it
         return call
 
-    def _enter(self, name, given):
+    def _enter(self, name: str, given: dict[str, Any]) -> Note:
         tensor_name, peer_name = POINT_TO_POINT.get(name) or (COLLECTIVES[name], None)
         group = given.get("group")
         if group is sys.modules["torch.distributed"].group.WORLD:  # the same as no group
             group = None
-        note = {"call": name, "group": getattr(group, "group_name", "") if group is not None else ""}
-        tensor = given.get(tensor_name) if tensor_name else None
+        note: Note = {"call": name, "group": getattr(group, "group_name", "") if group is not None else ""}
+        tensor: Any = given.get(tensor_name) if tensor_name else None
         if hasattr(tensor, "dtype"):
             note["shape"], note["dtype"] = list(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         if group is not None:
@@ -199,13 +216,14 @@ class Recorder:
             note["group"], note["ranks"] = name, [_whole(rank) for rank in given.get("ranks") or []]
         if peer_name:
             note["peer"], note["tag"] = _peer(given, peer_name, group), _whole(given.get("tag", 0))
-            stream = (name.lstrip("i"), note["peer"], note["tag"])
+            stream: Any = (name.lstrip("i"), note["peer"], note["tag"])
         else:
             stream = note["group"]
         note["sequence"] = self._sequence[stream] = self._sequence.get(stream, -1) + 1
         self._write(note)
+        return note
 
-    def _write(self, note):
+    def _write(self, note: Note) -> None:
         note["file"], note["line"] = self._user_line()
         start = HEADER.size + (self.entered % SLOTS) * SLOT_BYTES
         text = json.dumps(note).encode()
@@ -221,12 +239,12 @@ class Recorder:
         self.entered += 1
         self._write_header()
 
-    def _leave(self):
+    def _leave(self) -> None:
         self.left = self.entered
         self._write_header()
 
-    def _user_line(self):
-        frame = sys._getframe(2)
+    def _user_line(self) -> tuple[str, int]:
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if self._is_user_file(frame.f_code.co_filename):
                 return os.path.basename(frame.f_code.co_filename), frame.f_lineno
@@ -234,7 +252,7 @@ class Recorder:
         return "", 0
 
 
-def same_memory(tensors):
+def same_memory(tensors: Iterable[Any]) -> bool:
     """Whether two of these tensors, each to be filled by a different rank, begin at the same place in memory."""
     import torch
 
@@ -243,7 +261,7 @@ def same_memory(tensors):
     return len(set(places)) < len(places)
 
 
-def _members(group):
+def _members(group: ProcessGroup) -> list[int]:
     import torch.distributed as dist
 
     try:
@@ -252,7 +270,7 @@ def _members(group):
         return []
 
 
-def _peer(given, peer_name, group):
+def _peer(given: dict[str, Any], peer_name: str, group: ProcessGroup | None) -> Any:
     """The global rank of the other side, or None for `recv` from anybody."""
     peer = given.get(peer_name)
     if peer is None and given.get("group_" + peer_name) is not None:
@@ -261,6 +279,6 @@ def _peer(given, peer_name, group):
     return _whole(peer)
 
 
-def _whole(value):
+def _whole(value: Any) -> Any:
     """A number of numpy's or torch's as Python's own, which JSON can hold."""
     return int(value) if hasattr(value, "__index__") else value

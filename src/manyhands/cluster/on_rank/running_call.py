@@ -1,13 +1,19 @@
 """What is written in a program's text where a frame is."""
 
+from __future__ import annotations
+
 import ast
 import dis
 import functools
 import itertools
 import linecache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
-def text_of_running_call(frame):
+def text_of_running_call(frame: FrameType) -> str | None:
     """What is written where `frame` is, as far as Python's positions and the file's text are known; else None. Python
     3.10 has no positions, so there it is a call or None."""
     if not hasattr(frame.f_code, "co_positions"):
@@ -15,7 +21,7 @@ def text_of_running_call(frame):
     line, end_line, start, end = next(
         itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4
     )
-    if None in (line, end_line, start, end):
+    if line is None or end_line is None or start is None or end is None:
         return None
     lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(line, end_line + 1)]
     lines[-1] = lines[-1][:end]
@@ -23,7 +29,7 @@ def text_of_running_call(frame):
     return b"".join(lines).decode(errors="replace")
 
 
-def _by_its_place_in_the_line(frame):
+def _by_its_place_in_the_line(frame: FrameType) -> str | None:
     """The call's text: the only one of its line, or the one with as many before it in the text as in the bytecode,
     which may hold a line several times, as of a `finally`."""
     written = _calls(frame.f_code.co_filename).get(frame.f_lineno, [])
@@ -38,9 +44,10 @@ def _by_its_place_in_the_line(frame):
 
 
 @functools.lru_cache(maxsize=64)
-def _calls(file):
+def _calls(file: str) -> dict[int | None, list[str | None]]:
     """{line that Python names for a call: [its text, ...]} of a file, in the order in which they are made."""
-    text, found = "".join(linecache.getlines(file)), {}
+    text = "".join(linecache.getlines(file))
+    found: dict[int | None, list[str | None]] = {}
     try:
         nodes = _in_order(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
@@ -53,7 +60,7 @@ def _calls(file):
     return found
 
 
-def _in_order(node):
+def _in_order(node: ast.AST) -> list[ast.Call]:
     """The calls in a tree: arguments before their call, a condition before what it chooses, a value before its target.
     """
     parts = list(ast.iter_child_nodes(node))

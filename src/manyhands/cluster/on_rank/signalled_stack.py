@@ -5,6 +5,8 @@ frames as they are, and while a thread runs they may be half made: a signal to a
 (SIGSEGV, seen with Python 3.13). So only a process that rests gets the signal.
 """
 
+from __future__ import annotations
+
 import contextlib
 import faulthandler
 import functools
@@ -13,8 +15,15 @@ import re
 import signal
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, innermost_of, is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TextIO
+
+    from manyhands.cluster.payloads import Note, Spot, Stand
 
 # one that scripts do not use: SIGUSR1 and SIGUSR2 are what Slurm and submitit send to have a checkpoint written
 SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
@@ -22,10 +31,10 @@ ANSWER_S = 0.5
 GLANCES, GLANCE_S = 5, 0.02  # a process that rests may run for a moment
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x([0-9a-f]+)", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
-_kept = []  # the file, which must stay open
+_kept: list[TextIO] = []  # the file, which must stay open
 
 
-def write_on_signal(path):
+def write_on_signal(path: str) -> None:
     """On the rank: have each signal append the stacks of all threads to the file `path`."""
     _kept[:] = [open(path, "w")]
     _kept[0].write(f"{os.getpid()} {threading.main_thread().ident:x}\n")
@@ -33,7 +42,7 @@ def write_on_signal(path):
     faulthandler.register(SIGNAL, file=_kept[0], all_threads=True)
 
 
-def processor_s(pid):
+def processor_s(pid: int) -> float:
     """The processor time so far of a process whose main thread rests; OSError if it runs, or the process has gone."""
     import psutil
 
@@ -53,10 +62,11 @@ class Outside:
     """Looks at the ranks of a script that runs on this machine, each of which has called `write_on_signal` for the file
     `stacks-RANK` of a folder."""
 
-    def __init__(self, folder):
-        self._folder, self._stacks = folder, {}
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._stacks: dict[int, SignalledStack] = {}
 
-    def look(self, rank):
+    def look(self, rank: int) -> Stand | None:
         """See `SignalledStack.look`; None where the rank has not begun, or has gone."""
         if rank not in self._stacks:
             pid = self._pid(rank)
@@ -66,15 +76,17 @@ class Outside:
             self._stacks[rank] = SignalledStack(self._path(rank), send, cpu_s)
         return self._stacks[rank].look()
 
-    def end(self, rank):
+    def end(self, rank: int) -> None:
         """End a rank that hears nothing: Python's lock is held in it."""
-        with contextlib.suppress(OSError, TypeError):
-            os.kill(self._pid(rank), signal.SIGKILL)
+        pid = self._pid(rank)
+        if pid is not None:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
-    def _path(self, rank):
+    def _path(self, rank: int) -> str:
         return os.path.join(self._folder, f"stacks-{rank}")
 
-    def _pid(self, rank):
+    def _pid(self, rank: int) -> int | None:
         try:
             with open(self._path(rank)) as file:
                 return int(file.readline().split()[0])
@@ -86,10 +98,11 @@ class SignalledStack:
     """Looks at one rank from a different process on its machine. `send()` sends it the signal; `cpu_s()` is its
     processor time so far, and raises OSError if it is not to be sent one."""
 
-    def __init__(self, path, send, cpu_s):
-        self._path, self._send, self._cpu_s, self._before = path, send, cpu_s, None
+    def __init__(self, path: str, send: Callable[[], None], cpu_s: Callable[[], float]) -> None:
+        self._path, self._send, self._cpu_s = path, send, cpu_s
+        self._before: tuple[float, float] | None = None
 
-    def look(self):
+    def look(self) -> Stand | None:
         """{"blocked", "key", "call", "lines"}, as `Stack.look` has them; None where the rank is at work, is looked at
         for the first time, or does not answer. The name of the call is "" where only the learner's line can tell."""
         try:
@@ -104,12 +117,12 @@ class SignalledStack:
         if not users:  # it has not begun, or runs nothing of the learner's
             return None
         name = communication_name([(path, function) for path, _, function in frames[:users[0]]])
-        lines = [{"file": os.path.basename(path), "path": path, "line": line, "function": function}
-                 for path, line, function in (frames[number] for number in reversed(users))]
-        call = {"call": name, **innermost_of(lines)} if name is not None else None
+        lines: list[Spot] = [{"file": os.path.basename(path), "path": path, "line": line, "function": function}
+                             for path, line, function in (frames[number] for number in reversed(users))]
+        call: Note | None = {"call": name, **innermost_of(lines)} if name is not None else None
         return {"blocked": name is not None, "key": repr(frames), "call": call, "lines": lines}
 
-    def _frames(self):
+    def _frames(self) -> list[tuple[str, int, str]]:
         """[(path, line, function), ...] of the main thread, innermost first."""
         before = os.path.getsize(self._path)
         self._send()

@@ -1,5 +1,7 @@
 """Reading the main thread's stack from another thread: where does it stand, and is it waiting for communication?"""
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import functools
@@ -13,8 +15,16 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.on_rank.running_call import text_of_running_call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from types import FrameType
+    from typing import Any
+
+    from manyhands.cluster.payloads import FileLine, Note, Spot, Stand
 
 _LIBRARIES = tuple(sorted({os.path.realpath(sysconfig.get_path(name)) + os.sep
                            for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -37,7 +47,7 @@ IDLE_SHARE = 0.1  # of one core: below it, a process that stands in such a frame
 
 
 @functools.lru_cache(maxsize=4096)
-def is_user_file(filename):
+def is_user_file(filename: str) -> bool:
     """True for what the learner wrote: a cell, a script; false for Python, installed packages and manyhands itself."""
     if filename.startswith("<") and not filename.startswith(("<ipython-input", TIMED)):
         return False
@@ -52,38 +62,38 @@ class Stack:
     """The stack of one thread of this process, looked at again and again; `cpu_s()` tells the processor time whose
     standing still means that it waits."""
 
-    def __init__(self, thread_id, cpu_s=time.process_time):
+    def __init__(self, thread_id: int | None, cpu_s: Callable[[], float] = time.process_time) -> None:
         self._thread_id, self._cpu_s = thread_id, cpu_s
         self._before = (time.monotonic(), cpu_s())
-        self.never_rest = set()  # threads of Horovod's, by number: what they take is no work of the learner's
-        # the coroutine of a cell with `await`: while it is suspended, its lines are not on the stack
-        self.awaited = None
-        self._handle = None
+        self.never_rest: set[str] = set()  # Horovod's threads, by number: what they take is no work of the learner's
+        # of a cell with `await`: while it is suspended, its lines are not on the stack
+        self.awaited: Coroutine[Any, Any, Any] | None = None
+        self._handle: weakref.ref[Any] | None = None
 
     @property
-    def handle(self):
+    def handle(self) -> Any:
         """The Work that was last seen to be waited for, while it lives; or None."""
         return self._handle and self._handle()
 
-    def look(self):
+    def look(self) -> Stand:
         """{"blocked", "key", "call", "lines"}: `key` stays the same as long as the thread stays in the same call."""
         with _no_collection():
             return self._look()
 
-    def _look(self):
+    def _look(self) -> Stand:
         clock, cpu = time.monotonic(), self._cpu_s() - sum(map(_thread_s, self.never_rest))
         idle = (cpu - self._before[1]) < IDLE_SHARE * max(1e-3, clock - self._before[0])
         self._before = (clock, cpu)
-        frames, frame = [], sys._current_frames().get(self._thread_id)
+        frames: list[FrameType] = []
+        frame = None if self._thread_id is None else sys._current_frames().get(self._thread_id)
         while frame is not None:
             frames.append(frame)
             frame = frame.f_back
         if not _users(frames) and (suspended := _suspended(self.awaited)):
             frames = suspended
         users = _users(frames)
-        lines = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename, "line": f.f_lineno,
-                  "function": f.f_code.co_name}
-                 for _, f in reversed(users)]
+        lines: list[Spot] = [{"file": os.path.basename(f.f_code.co_filename), "path": f.f_code.co_filename,
+                              "line": f.f_lineno, "function": f.f_code.co_name} for _, f in reversed(users)]
         depth, innermost = next(
             iter(users or [(i, f) for i, f in enumerate(frames) if f.f_code.co_filename == _AGENT]), (0, None)
         )
@@ -95,11 +105,11 @@ class Stack:
         key = " ".join(f"{id(f):x}:{f.f_lasti}" for f in frames[: depth + 1])
         if _polls(inner):
             key += f" {_local(inner[0], 'handle')}"  # the next wait has a different one
-        call = name and {"call": name, **innermost_of(lines)}
+        call: Note | None = {"call": name, **innermost_of(lines)} if name else None
         return {"blocked": bool(name), "key": key, "call": call, "lines": lines}
 
 
-def _thread_s(number):
+def _thread_s(number: str) -> float:
     """The processor time of a thread of this process, on Linux."""
     try:
         with open(f"/proc/self/task/{number}/schedstat") as file:
@@ -108,7 +118,7 @@ def _thread_s(number):
         return 0.0
 
 
-def threads():
+def threads() -> set[str]:
     """The numbers of this process's threads, on Linux."""
     try:
         return set(os.listdir("/proc/self/task"))
@@ -117,7 +127,7 @@ def threads():
 
 
 @contextlib.contextmanager
-def _no_collection():
+def _no_collection() -> Iterator[None]:
     """Without garbage collection, as reading another thread's frames needs it in Python 3.11.
 
     `f_back` and `f_locals` make objects there, which may start a collection in the middle of them. A finalizer (a
@@ -133,10 +143,11 @@ def _no_collection():
             gc.enable()
 
 
-def user_code_in_other_threads():
+def user_code_in_other_threads() -> bool:
     """Whether a thread other than this one runs what the learner wrote."""
     with _no_collection():
-        for thread, frame in sys._current_frames().items():
+        for thread, innermost in sys._current_frames().items():
+            frame: FrameType | None = innermost
             while thread != threading.get_ident() and frame is not None:
                 if is_user_file(frame.f_code.co_filename):
                     return True
@@ -144,12 +155,12 @@ def user_code_in_other_threads():
     return False
 
 
-def innermost_of(lines):
+def innermost_of(lines: Sequence[Spot]) -> FileLine:
     """File and line of the learner's innermost line, empty where there is none."""
-    return {part: lines[-1][part] if lines else "" for part in ("file", "line")}
+    return {"file": lines[-1]["file"] if lines else "", "line": lines[-1]["line"] if lines else 0}
 
 
-def _users(frames):
+def _users(frames: list[FrameType]) -> list[tuple[int, FrameType]]:
     """[(index, frame)] of the learner's frames, innermost first;
     where there are none, of functions that come from a text without a name."""
     return [(i, f) for i, f in enumerate(frames) if is_user_file(f.f_code.co_filename)] or [
@@ -157,16 +168,16 @@ def _users(frames):
         and f.f_code.co_name != "<module>"]
 
 
-def _suspended(coroutine):
+def _suspended(coroutine: Any) -> list[FrameType]:
     """The frames of a coroutine and of those that it awaits, innermost first."""
-    frames = []
+    frames: list[FrameType] = []
     while getattr(coroutine, "cr_frame", None) is not None:
         frames.insert(0, coroutine.cr_frame)
         coroutine = coroutine.cr_await
     return frames
 
 
-def _communication_call(inner, innermost, idle):
+def _communication_call(inner: list[FrameType], innermost: FrameType, idle: bool) -> tuple[str | None, Any]:
     """(the name of the call that the thread waits in, or None if it computes;
     the Work that it waits for, if it is known)."""
     owner, value = _owner_of_running_call(inner[0] if inner else innermost)
@@ -175,7 +186,8 @@ def _communication_call(inner, innermost, idle):
         owner, value = "torch.distributed.Work", _local(inner[0], "work")
     if owner and owner.startswith("mpi4py"):
         return owner, None
-    names = [f.f_code.co_name for f in reversed(inner) if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
+    names: list[str | None] = [f.f_code.co_name for f in reversed(inner)
+                               if any(part in f.f_code.co_filename for part in _COMMUNICATION)]
     if owner and not names:
         return "Work.wait", value
     # with Horovod's init a rank does nothing but wait, however busy the server of its rendezvous is
@@ -187,20 +199,20 @@ def _communication_call(inner, innermost, idle):
     return next(filter(None, names), None), None
 
 
-def _polls(inner):
+def _polls(inner: list[FrameType]) -> bool:
     """Whether the thread is in Horovod's wait, which asks a thousand times a second whether the message has arrived: on
     a busy machine this takes more of a core than a thread that is idle."""
     return bool(inner) and inner[0].f_code.co_name == "synchronize" and (
         inner[0].f_code.co_filename.endswith(_HOROVOD_WAIT))
 
 
-def name_in_line(source):
+def name_in_line(source: str) -> str:
     """The function that a line calls, as far as the line alone tells it: a class, if it makes an object of one."""
     names = re.findall(r"(\w+)\s*\(", source)
     return next((name for name in names if name[:1].isupper()), names[0] if names else "")
 
 
-def communication_name(inner):
+def communication_name(inner: Sequence[tuple[str, str]]) -> str | None:
     """Of frames below the learner's, [(path, function), ...], innermost first: the name of the communication call, ""
     where only the learner's text can tell it, None where there is none."""
     names = [function for path, function in reversed(inner) if any(part in path for part in _COMMUNICATION)
@@ -208,7 +220,7 @@ def communication_name(inner):
     return None if not names else "" if names[0] in _WRAPPERS else names[0]
 
 
-def struck(path, deepest=4):
+def struck(path: str, deepest: int = 4) -> list[str]:
     """Where the thread stood that a fatal signal struck, as faulthandler wrote it to `path`: ["function (file.py,
     line 3)", ...], innermost first."""
     try:
@@ -220,7 +232,7 @@ def struck(path, deepest=4):
     return [f"{function} ({os.path.basename(file)}, line {line})" for file, line, function in found[:deepest]]
 
 
-def _owner_of_running_call(frame):
+def _owner_of_running_call(frame: FrameType) -> tuple[str | None, Any]:
     """Of a C function that `frame` is inside of, such as `work.wait()`: the type that it belongs to, where it is known,
     and the value."""
     code = frame.f_code
@@ -243,7 +255,7 @@ def _owner_of_running_call(frame):
     return None, None
 
 
-def _local(frame, name):
+def _local(frame: FrameType, name: str) -> Any:
     """What a name means in a frame, or None; without a trace.
 
     Before Python 3.13 `f_locals` of a function is a dict that its frame keeps, so everything in it would live until the
@@ -258,10 +270,12 @@ def _local(frame, name):
     return value
 
 
-def _name_in_text(frame):
+def _name_in_text(frame: FrameType) -> str | None:
     """The name of the function that `frame` calls, as it is written there: "fit" of `model.fit(x)`; or None."""
     try:
-        called = ast.parse(text_of_running_call(frame) or "", mode="eval").body.func
-    except (SyntaxError, AttributeError):  # no text, or another thing than a call: an operator, a loop
+        call = ast.parse(text_of_running_call(frame) or "", mode="eval").body
+    except SyntaxError:  # no text
         return None
-    return getattr(called, "attr", None) or getattr(called, "id", None)
+    if not isinstance(call, ast.Call):  # an operator, a loop
+        return None
+    return getattr(call.func, "attr", None) or getattr(call.func, "id", None)

@@ -7,6 +7,8 @@ C++ and functional collectives too), and how many asynchronous calls have no wai
 does the notebook ask for `left()`, and `renew()` gives a group new connections where something can never be finished.
 """
 
+from __future__ import annotations
+
 import itertools
 import os
 import pickle
@@ -14,8 +16,19 @@ import sys
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.on_rank.stack import is_user_file, user_code_in_other_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeAlias
+
+    from torch.distributed import ProcessGroup, Work
+
+    from manyhands.cluster.payloads import Facts, LeftFacts, Note, Spot, TracedCall
+
+    Stream: TypeAlias = tuple[str, int | None, int | None]  # (send or recv, global rank or None, tag)
 
 LAST_CALLS = 50  # of each group, that are described
 SPARE_KINDS = ("CUSTOM", "UCC", "MPI", "XCCL")  # a ProcessGroup keeps one backend of each kind, and these are unused
@@ -30,7 +43,7 @@ class Account:
     torch's flight recorder."""
 
     others: int = 0
-    streams: dict = field(default_factory=dict)  # (send or recv, global rank or None, tag) -> how many
+    streams: dict[Stream, int] = field(default_factory=dict)  # how many messages
     renewals: int = 0
     trace_name: str = ""
 
@@ -39,21 +52,23 @@ class Account:
 class Begun:
     """An asynchronous call that has not been waited for."""
 
-    work: weakref.ref
-    note: dict
-    group: weakref.ref  # of the ProcessGroup
+    work: weakref.ref[Work]
+    note: Note
+    group: weakref.ref[ProcessGroup]  # of the ProcessGroup
     index: int  # of a message: its place in its stream
 
 
 class Tally:
     """The accounts of one rank; `install()` has torch.distributed keep them."""
 
-    def __init__(self):
-        self._accounts, self._helpers = weakref.WeakKeyDictionary(), weakref.WeakSet()
-        self._begun, self._numbers = {}, itertools.count()
-        self._keys = weakref.WeakKeyDictionary()  # Work -> its key in _begun
+    def __init__(self) -> None:
+        self._accounts: weakref.WeakKeyDictionary[ProcessGroup, Account] = weakref.WeakKeyDictionary()
+        self._helpers: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
+        self._begun: dict[int, Begun] = {}
+        self._numbers = itertools.count()
+        self._keys: weakref.WeakKeyDictionary[Work, int] = weakref.WeakKeyDictionary()  # its key in _begun
 
-    def install(self):
+    def install(self) -> None:
         """Count what gloo counts among its operations and what is no collective: messages, monitored_barrier."""
         from torch.distributed import ProcessGroup
 
@@ -62,32 +77,33 @@ class Tally:
         for name in (*MESSAGES, "monitored_barrier"):
             setattr(ProcessGroup, name, self._counting(name, getattr(ProcessGroup, name)))
 
-    def _counting(self, name, original):
-        def counted(group, *args, **kwargs):
+    def _counting(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(group: ProcessGroup, *args: Any, **kwargs: Any) -> Any:
             account, before = self._account(group), _operations(group)
             try:
                 return original(group, *args, **kwargs)
             finally:
                 after = _operations(group)
-                if None not in (before, after):
+                if before is not None and after is not None:
                     account.others += after - before
                 if name in MESSAGES:
                     stream = self._stream(group, name, args)
                     account.streams[stream] = account.streams.get(stream, 0) + 1
 
-        counted.__name__, counted.__doc__, counted.tally = name, original.__doc__, self
+        counted.__name__, counted.__doc__ = name, original.__doc__
+        counted.tally = self  # type: ignore[attr-defined]  # `install` looks for it
         return counted
 
-    def _stream(self, group, name, args):
+    def _stream(self, group: ProcessGroup, name: str, args: tuple[Any, ...]) -> Stream:
         peer = None if name == "recv_anysource" or len(args) < 3 else _members(group)[args[1]]
         return MESSAGES[name], peer, args[-1] if len(args) > 1 else 0
 
-    def _account(self, group):
+    def _account(self, group: ProcessGroup) -> Account:
         return self._accounts.setdefault(group, Account())
 
     # --- asynchronous calls -------------------------------------------------------------------------------------------
 
-    def begin(self, work, note, group):
+    def begin(self, work: Work, note: Note, group: ProcessGroup | None) -> None:
         """A call has returned `work`, and nothing has waited for it yet. `group` is None for the world."""
         group = group or _c10d().GroupMember.WORLD
         stream = note["call"].lstrip("i"), note.get("peer"), note.get("tag")
@@ -97,10 +113,10 @@ class Tally:
             del self._begun[next(iter(self._begun))]
         self._begun[key] = Begun(weakref.ref(work), note, weakref.ref(group), index)
 
-    def waited(self, work):
-        self._begun.pop(self._keys.pop(work, None), None)
+    def waited(self, work: Work) -> None:
+        self._begun.pop(self._keys.pop(work, -1), None)
 
-    def _forget_ended(self):
+    def _forget_ended(self) -> None:
         groups = _c10d()._world.pg_map
         for key, begun in list(self._begun.items()):
             work, group = begun.work(), begun.group()
@@ -113,7 +129,7 @@ class Tally:
 
     # --- what the notebook is sent ------------------------------------------------------------------------------------
 
-    def facts(self):
+    def facts(self) -> Facts:
         """{"rank", "size", "groups": [[name, members, number of collectives], ...], "begun": number}, or {} where there
         is no world. "begun" is 0 where all asynchronous calls have ended, and grows with each new one that has not."""
         try:
@@ -121,7 +137,7 @@ class Tally:
         except Exception:  # private names of torch, which another version may not have: a cell must go on without them
             return {}
 
-    def _facts(self):
+    def _facts(self) -> Facts:
         c10d = _c10d()
         if c10d is None or not c10d.is_initialized():
             return {}
@@ -136,21 +152,22 @@ class Tally:
         return {"rank": c10d.get_rank(), "size": c10d.get_world_size(), "groups": found,
                 "begun": 1 + max(self._begun, default=-1)}
 
-    def left(self, variables, stacks=False):
+    def left(self, variables: dict[str, Any], stacks: bool = False) -> LeftFacts:
         """`facts()`, and what is needed to describe what is unfinished: the last collectives of each group, with their
         lines if `stacks`, the messages, the names of `variables` that hold works, and whether another thread runs user
         code."""
         facts = self.facts()
         if not facts:
-            return facts
+            return {}
         groups = [group for group in _c10d()._world.pg_map if group not in self._helpers]
         entries = _trace(stacks)
         calls = {str(group.group_name): _last_calls(entries, self._account(group).trace_name or str(group.group_name))
                  for group in groups}
         streams = [[str(group.group_name), *stream, number] for group in groups
                    for stream, number in self._account(group).streams.items()]
-        messages = [{**begun.note, "group": str(begun.group().group_name), "index": begun.index,
-                     "dropped": begun.work() is None} for begun in self._begun.values() if "tag" in begun.note]
+        messages: list[Note] = [
+            {**begun.note, "group": str(group.group_name), "index": begun.index, "dropped": begun.work() is None}
+            for begun in self._begun.values() if "tag" in begun.note and (group := begun.group()) is not None]
         # of collectives, torch's flight recorder knows whether they have ended, dropped works too
         self._begun = {key: begun for key, begun in self._begun.items()
                        if begun.work() is not None or "tag" in begun.note}
@@ -158,7 +175,7 @@ class Tally:
         return {**facts, "calls": calls, "streams": streams, "messages": messages,
                 "names": _holders(variables, works), "busy": user_code_in_other_threads()}
 
-    def renew(self, groups):
+    def renew(self, groups: Iterable[tuple[str, list[int]]]) -> None:
         """Give process groups of these names, [[name, members], ...], new connections. All ranks of the world call it.
 
         The object stays what it is, so `dist.group.WORLD`, DDP and a variable go on with it. What was begun in it can
@@ -180,26 +197,26 @@ class Tally:
             self._begun = {key: begun for key, begun in self._begun.items() if begun.group() is not group}
 
 
-def _c10d():
+def _c10d() -> Any:
     return sys.modules.get("torch.distributed.distributed_c10d")
 
 
-def _members(group):
+def _members(group: ProcessGroup) -> list[int]:
     return list(_c10d()._world.pg_group_ranks.get(group) or range(group.size()))
 
 
-def _operations(group):
+def _operations(group: ProcessGroup) -> int | None:
     """How many operations gloo has been given for this group; None where the group is not gloo's."""
     import torch
 
     try:
-        backend = group._get_backend(torch.device("cpu"))
+        backend: Any = group._get_backend(torch.device("cpu"))
         return backend._get_sequence_number_for_group() if type(backend).__name__ == "ProcessGroupGloo" else None
     except (RuntimeError, AttributeError):  # no backend for the CPU; an interface that another version may not have
         return None
 
 
-def _trace(stacks):
+def _trace(stacks: bool) -> list[dict[str, Any]]:
     """What torch's flight recorder holds. With `stacks` its first dump in a process may take a second and 70 MiB."""
     try:
         from torch._C._distributed_c10d import _dump_fr_trace
@@ -209,13 +226,14 @@ def _trace(stacks):
         return []
 
 
-def _last_calls(entries, trace_name):
+def _last_calls(entries: list[dict[str, Any]], trace_name: str) -> list[TracedCall]:
     """The last collectives of a group, from the entries of the flight recorder: [{"call", "shape", "dtype", "lines",
     "ended"}, ...], oldest first."""
-    found = []
+    found: list[TracedCall] = []
     for entry in [one for one in entries if one["process_group"][0] == trace_name][-LAST_CALLS:]:
-        lines = [{"file": os.path.basename(frame["filename"]), "path": frame["filename"], "line": frame["line"],
-                  "function": frame["name"]} for frame in entry.get("frames", []) if is_user_file(frame["filename"])]
+        lines: list[Spot] = [
+            {"file": os.path.basename(frame["filename"]), "path": frame["filename"], "line": frame["line"],
+             "function": frame["name"]} for frame in entry.get("frames", []) if is_user_file(frame["filename"])]
         sizes, types = entry.get("input_sizes") or [], entry.get("input_dtypes") or [""]
         found.append({"call": entry["profiling_name"].removeprefix("gloo:").lstrip("_"),
                       "shape": sizes[0] if sizes else None, "dtype": _dtype(types[0]) if sizes else "",
@@ -223,12 +241,12 @@ def _last_calls(entries, trace_name):
     return found
 
 
-def _dtype(name):
+def _dtype(name: str) -> str:
     return {"Float": "float32", "Double": "float64", "Long": "int64", "Int": "int32", "Half": "float16",
             "BFloat16": "bfloat16", "Byte": "uint8", "Char": "int8", "Bool": "bool"}.get(name, name.lower())
 
 
-def _holders(variables, works):
+def _holders(variables: dict[str, Any], works: set[int]) -> list[str]:
     """The names of variables that hold a work of `works` (by id), or an unfinished functional collective, and of
     functions that use such a name."""
     found = {name for name, value in list(variables.items())
@@ -240,7 +258,7 @@ def _holders(variables, works):
     return sorted(found)
 
 
-def holds_here(conditions, variables):
+def holds_here(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]) -> bool:
     """Whether each of the conditions, [(text, whether it must be true), ...], holds with these variables."""
     try:
         return all(bool(eval(text, {**variables})) == wanted for text, wanted in conditions)
@@ -248,11 +266,12 @@ def holds_here(conditions, variables):
         return False
 
 
-def _holds(value, works, depth):
+def _holds(value: Any, works: set[int], depth: int) -> bool:
     if id(value) in works or type(value).__name__ in ("AsyncCollectiveTensor", "_CoalescingManager"):
         return True
     if depth == 0 or isinstance(value, type) or isinstance(value, type(sys)):
         return False
+    inside: Iterable[Any]
     if isinstance(value, dict):
         inside = value.values()
     elif isinstance(value, (list, tuple, set, frozenset)):

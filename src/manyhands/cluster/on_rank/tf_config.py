@@ -3,40 +3,46 @@
 A rank that waits in TensorFlow's C++ for its peers may hold Python's lock, and cannot be asked then.
 """
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.cluster.payloads import TaskConfig
 
 NAME = "TF_CONFIG"
 
 
-def keep(path):
+def keep(path: str) -> None:
     """Write each TF_CONFIG of this process to the file `path`, as soon as it is set."""
     environ = type(os.environ)
     original = environ.__setitem__
 
-    def write(value):
+    def write(value: str) -> None:
         part = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
         with open(part, "w") as file:
             file.write(value)
         os.replace(part, path)
 
     @functools.wraps(original)
-    def set_variable(variables, name, value):
+    def set_variable(variables: os._Environ[str], name: str, value: str) -> None:
         original(variables, name, value)
         if name == NAME:
             write(value)
 
-    environ.__setitem__ = set_variable
+    environ.__setitem__ = set_variable  # type: ignore[method-assign]  # to hear of it is what this is for
     with suppress(FileNotFoundError):  # of the process that this one replaces
         os.remove(path)
     if NAME in os.environ:
         write(os.environ[NAME])
 
 
-def read(path):
+def read(path: str) -> TaskConfig | None:
     """{"cluster": {kind: [address, ...]}, "task": {"type": kind, "index": number}} of a rank, or None."""
     try:
         with open(path) as file:
