@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from manyhands.clinic.noted import AverageNoted, Parts
 
-from __future__ import annotations
-
 
 class Average:
     """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the weights "after" it. If

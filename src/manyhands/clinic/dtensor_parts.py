@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from manyhands.clinic.noted import Placement, Shard
 
-from __future__ import annotations
-
 
 def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:
     """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over which the rows are
