@@ -69,7 +69,7 @@ class Finding:
 
 # (severity, file, line, call, text, remedy) -> the ranks that it concerns
 Found = dict[tuple[str, str, int, str, str, str], set[int]]
-FirstCalls = dict[str, dict[int, Event]]  # by group and rank
+FirstCalls = dict[str, "dict[int, Event]"]  # by group and rank
 Whole = Mapping[int, int] | None  # how many of a rank's events must have come to their end
 
 
