@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from manyhands.clinic.evidence import apart, fit, vector
+from manyhands.clinic.judge import NEAR
 from manyhands.clinic.rule import Finding
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from manyhands.clinic.noted import AverageNoted
 
 TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
-NEAR = 0.02  # a factor counts as the number of ranks up to so much
 
 
 def share_outer(averages: list[AverageNoted | None]) -> bool:
