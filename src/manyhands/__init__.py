@@ -4,17 +4,18 @@
 """
 
 from importlib import import_module
+from typing import Any
 
 _HOME = {"Cluster": "manyhands.cluster", "hint": "manyhands.checks", "predict": "manyhands.learner.predictions",
          "settle": "manyhands.learner.predictions"}
 __all__ = list(_HOME)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'manyhands' has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME])

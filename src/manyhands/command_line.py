@@ -6,15 +6,17 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn, TextIO, TypeVar
 
 COMPLETING = "_ARGCOMPLETE"  # set by the shell while it asks what could be typed next
 LONGEST_SHOWN = 200  # characters of a path in a message
 YEAR_S = 365 * 24 * 3600
 
 
-def parser(command, description, examples=(), **options):
+def parser(command: str, description: str, examples: Sequence[str] = (), **options: Any) -> argparse.ArgumentParser:
     """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command,
     shown at the end of its help."""
     lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
@@ -23,12 +25,15 @@ def parser(command, description, examples=(), **options):
                    formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
 
+P = TypeVar("P", bound=argparse.ArgumentParser)
+
+
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         super().error(printable(re.sub(rf"(\S{{{LONGEST_SHOWN}}})\S+", r"\1...", message)))
 
 
-def seconds(text):
+def seconds(text: str) -> float:
     """The type of an option that is a time, for argparse: a number of seconds, more than 0 and no more than a year."""
     try:
         number = float(text)
@@ -39,14 +44,14 @@ def seconds(text):
     return number
 
 
-def whole(text):
+def whole(text: str) -> int:
     """The type of an option that is a count, for argparse: a whole number, 0 or more and below a million."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: give a whole number, such as 4")
     return int(text)
 
 
-def completed(made):
+def completed(made: P) -> P:
     """The same parser; where the shell asks what could be typed next, it is answered, and this process ends."""
     if COMPLETING in os.environ:
         import argcomplete
@@ -55,13 +60,13 @@ def completed(made):
     return made
 
 
-def scripts_own(argv):
+def scripts_own(argv: list[str]) -> tuple[list[str], list[str]]:
     """(the command's own arguments, those that stand behind `--` and are a script's)."""
     at = argv.index("--") if "--" in argv else len(argv)
     return argv[:at], argv[at + 1:]
 
 
-def no_script(path):
+def no_script(path: str | Path) -> str | None:
     """Why `path` cannot be run as a script, and what to do, or None if it is a file."""
     if os.path.isfile(path):
         return None
@@ -70,26 +75,26 @@ def no_script(path):
     return f"there is no file {path} in {os.getcwd()}: name an existing script."
 
 
-def printable(text):
+def printable(text: object) -> str:
     """`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\\x1b`)."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
                    for letter in str(text))
 
 
-def refuse(command, problem):
+def refuse(command: str, problem: object) -> int:
     """Say on stderr why `manyhands COMMAND` cannot do what was typed; returns its exit code, 2."""
     print(f"manyhands {command}: {printable(problem)}", file=sys.stderr)
     return 2
 
 
-def in_words(problem):
+def in_words(problem: OSError) -> str:
     """An error of the operating system as a sentence that names the file."""
     names = [os.fsdecode(name) for name in (problem.filename, problem.filename2) if isinstance(name, (str, bytes))]
     where = " and ".join(name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..." for name in names)
     return f"{problem.strerror or problem}{f': {where}' if where else ''}."
 
 
-def no_output_file(path, made_by):
+def no_output_file(path: str | Path, made_by: str | None) -> str | None:
     """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or None if it can.
     Only a file that bears the mark is ever overwritten; with the mark None, no file is."""
     path = Path(path)
@@ -105,13 +110,13 @@ def no_output_file(path, made_by):
         return f"--output {path} is not a regular file. Name a new file."
     with open(path, "rb") as file:
         head = file.read(2000)
-    if not head or made_by.encode() in head:
+    if not head or made_by is not None and made_by.encode() in head:
         return None
     return f"{path} exists and was not written by this command. Name another file with --output."
 
 
 @contextmanager
-def sigterm_exits():
+def sigterm_exits() -> Iterator[None]:
     """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started is ended, too.
     Around a block, or above the function of a command: `@sigterm_exits()`."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -124,18 +129,18 @@ def sigterm_exits():
 class Line:
     """One line on a terminal, each text in the place of the one before; on another stream `show` shows nothing."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: TextIO) -> None:
         self.stream, self.width = stream, 0
         self.live = stream.isatty()
 
-    def show(self, text):
+    def show(self, text: str) -> None:
         """What goes on now."""
         if self.live:
             self.stream.write("\r" + text.ljust(self.width))
             self.width = len(text)
             self.stream.flush()
 
-    def clear(self):
+    def clear(self) -> None:
         if self.live and self.width:
             self.stream.write("\r" + " " * self.width + "\r")
             self.stream.flush()
@@ -143,7 +148,7 @@ class Line:
 
 
 @contextmanager
-def working(text, stream=None):
+def working(text: str, stream: TextIO | None = None) -> Iterator[Line]:
     """Say on a terminal (stderr) what the block does, as long as it does it; gives the `Line`, which can say more."""
     line = Line(stream or sys.stderr)
     line.show(f"{text} ...")
@@ -154,7 +159,7 @@ def working(text, stream=None):
 
 
 @contextmanager
-def part(text, stream=None):
+def part(text: str, stream: TextIO | None = None) -> Iterator[None]:
     """Say on stderr that a part of a command's work is under way, and afterwards how long it took."""
     stream, start = stream or sys.stderr, time.monotonic()
     if stream.isatty():
@@ -163,7 +168,7 @@ def part(text, stream=None):
     print(f"{text}, {time.monotonic() - start:.0f} s", file=stream, flush=True)
 
 
-def unit_names(**_):
+def unit_names(**_: object) -> list[str]:
     """What completes the name of a unit."""
     from manyhands.units import NotAClone, units
 
@@ -173,14 +178,14 @@ def unit_names(**_):
         return []
 
 
-def python_files(prefix, **_):
+def python_files(prefix: str, **_: object) -> list[str]:
     """What completes the path of a script."""
     import argcomplete
 
     return argcomplete.completers.FilesCompleter(["py"])(prefix)
 
 
-def unit_names_and_notebooks(prefix, **_):
+def unit_names_and_notebooks(prefix: str, **_: object) -> list[str]:
     """What completes the name of a unit, or the path of a notebook."""
     import argcomplete
 

@@ -7,31 +7,37 @@ Nothing is downloaded: a loader whose files are missing says what to fetch and w
 
 import gzip
 import pickle
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+Arrays = tuple["np.ndarray", "np.ndarray"]
 DIGITS_TRAIN = 1500
 SPLITS = ("train", "test")
 DOGS = "http://vision.stanford.edu/aditya86/ImageNetDogs/"
 
 
-def digits(split="train"):
+def digits(split: str = "train") -> Arrays:
     """scikit-learn's 1797 handwritten digits, 8 x 8 pixels: the first 1500 are for training, the last 297 for testing.
 
     Returns x of shape [n, 64] and y of shape [n], classes 0 to 9. The split never changes and needs no seed.
     """
     _known(split)
     # Read the file that scikit-learn brings: importing the whole library costs a rank a second.
-    home = find_spec("sklearn").submodule_search_locations[0]
+    found = find_spec("sklearn")
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+    home = found.submodule_search_locations[0]
     with gzip.open(Path(home, "datasets", "data", "digits.csv.gz"), "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
     part = slice(None, DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
     return table[part, :64] / np.float32(16), table[part, 64].astype(np.int64)
 
 
-def shard(n, rank, world_size):
+def shard(n: int, rank: int, world_size: int) -> slice:
     """The slice of n samples that belongs to `rank`: contiguous, and the first `n % world_size` ranks take one more."""
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is not one of 0 to {world_size - 1}: give the rank first, then the world size")
@@ -40,7 +46,7 @@ def shard(n, rank, world_size):
     return slice(start, start + share + (rank < extra))
 
 
-def cifar10(root, split="train"):
+def cifar10(root: str | Path, split: str = "train") -> Arrays:
     """CIFAR-10 from files on disk: 50,000 images for training, 10,000 for testing, 10 classes.
 
     Returns x of shape [n, 3, 32, 32] and y of shape [n]. `root` is the folder that holds `cifar-10-batches-py`.
@@ -56,7 +62,7 @@ def cifar10(root, split="train"):
     return x.astype(np.float32) / np.float32(255), y
 
 
-def stanford_dogs(root, split="train", size=64):
+def stanford_dogs(root: str | Path, split: str = "train", size: int = 64) -> Arrays:
     """Stanford Dogs from files on disk: 12,000 images for training, 8,580 for testing, 120 breeds.
 
     Each image is cut to its middle square and scaled to `size` x `size`. Returns x of shape [n, 3, size, size] and y of
@@ -81,7 +87,7 @@ def stanford_dogs(root, split="train", size=64):
     return x, table["labels"].ravel().astype(np.int64) - 1
 
 
-def dog_photos(root, split="train"):
+def dog_photos(root: str | Path, split: str = "train") -> tuple[list[Path], list[int], int]:
     """The files of Stanford Dogs, for who reads them one by one:
     their paths, their class numbers, and the number of breeds.
 
@@ -106,12 +112,12 @@ def dog_photos(root, split="train"):
     return [root / "Images" / name for name in names], [breeds.index(name.split("/")[0]) for name in names], len(breeds)
 
 
-def _known(split):
+def _known(split: str) -> None:
     if split not in SPLITS:
         raise ValueError(f"there is no split {split!r}: use 'train' or 'test'")
 
 
-def _present(paths, what, url, unpack):
+def _present(paths: Sequence[Path], what: str, url: str, unpack: str) -> None:
     missing = [path for path in paths if not path.is_file()]
     if missing:
         raise FileNotFoundError(f"{missing[0]} does not exist ({len(missing)} of {len(paths)} files are missing). "
@@ -121,13 +127,13 @@ def _present(paths, what, url, unpack):
 class _ArraysOnly(pickle.Unpickler):
     """A pickle can run any program when it is read. This reader knows arrays, and refuses the rest."""
 
-    def find_class(self, module, name):
+    def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("numpy", "ndarray"):
             return np.ndarray
         if (module, name) == ("numpy", "dtype"):
             return np.dtype
         if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
-            return np._core.multiarray._reconstruct
+            return np._core.multiarray._reconstruct  # type: ignore[attr-defined]  # numpy does not declare it
         if (module, name) == ("_codecs", "encode"):
             import _codecs
             return _codecs.encode
@@ -135,6 +141,6 @@ class _ArraysOnly(pickle.Unpickler):
                                      "again")
 
 
-def _unpickle(path):
+def _unpickle(path: Path) -> dict[bytes, Any]:
     with path.open("rb") as file:
         return _ArraysOnly(file, encoding="bytes").load()

@@ -3,13 +3,14 @@
 import sys
 
 
-def import_ipykernel():
+def import_ipykernel() -> None:
     """Import what a kernel consists of, without debugpy, which takes a fifth of its memory and of its start.
 
     ipykernel looks for debugpy once. Code in the kernel can still import it.
     """
     before = sys.modules.get("debugpy")
-    sys.modules["debugpy"] = before  # None, where it has not been imported: then an import of it fails
+    # None, where it has not been imported: then an import of it fails
+    sys.modules["debugpy"] = before  # type: ignore[assignment]  # None is allowed there at run time
     try:
         import ipykernel.debugger
         import ipykernel.ipkernel  # noqa: F401

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,7 +21,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def crowding():
+def crowding() -> float:
     """By what factor work takes longer here now because processes share the processors: at least 1, at most 50."""
     try:
         return min(max(os.getloadavg()[0] / processors(), 1.0), 50.0)
@@ -28,7 +29,7 @@ def crowding():
         return 1.0
 
 
-def memory_gb():
+def memory_gb() -> int:
     """The machine's memory in GB, or a container's limit where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
@@ -39,7 +40,7 @@ def memory_gb():
     return round(total / 1e9)
 
 
-def local_time(when, seconds=False):
+def local_time(when: float | datetime, seconds: bool = False) -> str:
     """`2026-12-01 18:00 JST`: in this machine's time zone; the variable TZ names another (`TZ=Asia/Tokyo`).
 
     when: seconds since 1970, or a datetime, which is in UTC where it has no zone.
@@ -50,13 +51,13 @@ def local_time(when, seconds=False):
     return when.astimezone().strftime(f"%Y-%m-%d %H:%M{':%S' if seconds else ''} %Z")
 
 
-def program(name):
+def program(name: str) -> str | None:
     """The path of a program on PATH or beside this Python or in the folders of administration, or None."""
     places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
     return shutil.which(name, path=os.pathsep.join(places))
 
 
-def says(*command, timeout_s=10):
+def says(*command: str, timeout_s: float = 10) -> str | None:
     """What a command prints, or None where it is missing or fails."""
     path = program(command[0])
     if path is None:
@@ -69,12 +70,12 @@ def says(*command, timeout_s=10):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def horovod_progress(root):
+def horovod_progress(root: str | Path) -> Path:
     """The file in which the set-up writes how far Horovod's build is; it exists only meanwhile."""
     return Path(root) / ".manyhands" / "horovod.progress"
 
 
-def tell(path, detail):
+def tell(path: Path, detail: str) -> None:
     """Write how far a build is, in one rename; an empty text removes the file. What cannot be written ends no build."""
     with suppress(OSError):
         if not detail:
@@ -85,7 +86,7 @@ def tell(path, detail):
             os.replace(new, path)
 
 
-def told(path):
+def told(path: Path) -> str:
     """How far the build is that writes this file; "" if it has not said so."""
     try:
         return path.read_text()
@@ -94,7 +95,7 @@ def told(path):
 
 
 @contextmanager
-def horovod_lock(root, patience_s=0.0):
+def horovod_lock(root: str | Path, patience_s: float = 0.0) -> Iterator[bool]:
     """Held by the process that builds Horovod in the background: True in it, False where another one holds it."""
     path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + patience_s
     path.parent.mkdir(exist_ok=True)
@@ -113,7 +114,7 @@ def horovod_lock(root, patience_s=0.0):
         yield mine
 
 
-def horovod_build(root):
+def horovod_build(root: str | Path) -> str:
     """How far the build of Horovod in the background is, in words; "" if none runs. It needs to write nothing."""
     try:
         with open(Path(root) / ".manyhands" / "horovod.lock") as handle:

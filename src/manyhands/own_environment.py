@@ -6,6 +6,7 @@ import platform
 import re
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -19,7 +20,7 @@ NOTE = "failed-import"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def lacking():
+def lacking() -> str | None:
     """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where they can."""
     if not _installed("torch"):
         return (f"PyTorch is not installed for {sys.executable}. Install this package with the Python that runs your "
@@ -33,40 +34,41 @@ def lacking():
     return None
 
 
-def torch_version():
+def torch_version() -> tuple[int, ...] | None:
     """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from source."""
     try:
         found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
     except metadata.PackageNotFoundError:
         return None
-    return found and tuple(map(int, found.groups()))
+    return tuple(map(int, found.groups())) if found else None
 
 
-def notes():
+def notes() -> list[str]:
     """What the versions of this environment lack: a list of sentences."""
-    old_torch = torch_version() and torch_version() < (2, 7)
+    version = torch_version()
+    old_torch = version is not None and version < (2, 7)
     return [NO_COLUMNS] * (sys.version_info < (3, 11)) + [NO_FSDP2] * bool(old_torch)
 
 
-def note_failed_import(folder, error):
+def note_failed_import(folder: str | Path, error: BaseException) -> None:
     """On a rank: where an import in this package has failed, write that into the launch's folder. Any other error, such
     as one of the script, leaves nothing there."""
     ours = [one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)]
-    if not isinstance(error, ImportError) or not ours or not ours[-1].line.startswith(("import ", "from ")):
+    if not isinstance(error, ImportError) or not ours or not (ours[-1].line or "").startswith(("import ", "from ")):
         return
     said = (f"{type(error).__name__}: {error}. This import of manyhands failed with Python {platform.python_version()} "
             f"and PyTorch {'.'.join(map(str, torch_version() or ['unknown']))}. The script is not the cause.")
     Path(folder, NOTE).write_text(said)
 
 
-def failed_import(folder):
+def failed_import(folder: str | Path) -> str | None:
     """What a rank has noted so, or None."""
     return Path(folder, NOTE).read_text() if Path(folder, NOTE).exists() else None
 
 
-def _installed(name):
+def _installed(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def _listed(names):
+def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -3,11 +3,12 @@
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 @contextmanager
-def quietly():
+def quietly() -> Iterator[None]:
     """Swallow what is written to file descriptor 2 inside the block; where the block raises, show it after all.
 
         with quietly():

@@ -15,7 +15,7 @@ GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+)")
 BRANCH, PLACEHOLDER = "main", "OWNER"
 
 
-def address(root=None):
+def address(root: str | Path | None = None) -> str:
     """The address, without a slash or `.git` at its end: of the clone at `root`, or of the installed package; "" if
     neither has one."""
     if root is None:
@@ -27,11 +27,11 @@ def address(root=None):
         return ""
 
 
-def _plain(text):
+def _plain(text: object) -> str:
     return str(text).strip().rstrip("/").removesuffix(".git")
 
 
-def _installed():
+def _installed() -> str:
     try:
         urls = metadata.metadata("manyhands").get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -39,23 +39,25 @@ def _installed():
     return next((url.partition(",")[2] for url in urls if url.partition(",")[0] == "Repository"), "")
 
 
-def is_known(repository):
+def is_known(repository: str) -> bool:
     """Whether an address leads somewhere, and is not the placeholder."""
     return bool(repository) and f"/{PLACEHOLDER}/" not in repository
 
 
-def file_page(repository, path, anchor=""):
+def file_page(repository: str, path: str, anchor: str = "") -> str:
     """The address of a file's page. On GitHub and GitLab it has this form."""
     return f"{repository}/blob/{BRANCH}/{quote(path)}{anchor and '#' + anchor}"
 
 
-def opens_in_colab(repository, path):
+def opens_in_colab(repository: str, path: str) -> str | None:
     """The address that opens a notebook of the repository in Colab, or None if it is not on GitHub."""
     found = GITHUB.fullmatch(repository)
-    return found and f"https://colab.research.google.com/github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+    if not found:
+        return None
+    return f"https://colab.research.google.com/github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
 
 
-def opens_in_kaggle(repository, path):
+def opens_in_kaggle(repository: str, path: str) -> str | None:
     """The address that opens a notebook of the repository in Kaggle, or None if it is not on GitHub."""
     found = GITHUB.fullmatch(repository)
-    return found and f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}"
+    return f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if found else None

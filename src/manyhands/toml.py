@@ -3,6 +3,6 @@
 try:
     from tomllib import TOMLDecodeError, loads
 except ModuleNotFoundError:
-    from tomli import TOMLDecodeError, loads
+    from tomli import TOMLDecodeError, loads  # type: ignore[no-redef]  # the same code, for Python 3.10
 
 __all__ = ["TOMLDecodeError", "loads"]

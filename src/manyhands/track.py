@@ -9,6 +9,16 @@ Everything is float64, and every framework starts from the same numbers: `start(
 torch and TensorFlow are imported only by those who ask for their network.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from torch import nn
+
 DIGITS, ROWS, STEPS, RATE, DECAY = 1500, 250, 60, 0.5, 0.01
 SIZES = (64, 32, 10)
 # The sums of a step have ROWS terms. In another order they differ by about sqrt(ROWS) roundings, if these have random
@@ -36,14 +46,14 @@ SYSTEMS = (
 )
 
 
-def rows(step):
+def rows(step: int) -> slice:
     """The slice of the training data that is the whole batch of a step (counted from 0):
     six batches, then again from the start."""
     first = step * ROWS % DIGITS
     return slice(first, first + ROWS)
 
 
-def data():
+def data() -> tuple[np.ndarray, np.ndarray]:
     """All training data as numpy arrays: x [1500, 64] in float64, y [1500]."""
     from manyhands.data import digits
 
@@ -51,7 +61,7 @@ def data():
     return x.astype("float64"), y
 
 
-def start():
+def start() -> list[np.ndarray]:
     """The weights at the start as numpy arrays: [32, 64], [32], [10, 32], [10], as PyTorch keeps them (TensorFlow:
     transposed). The same in every process."""
     import numpy as np
@@ -61,7 +71,7 @@ def start():
             for shape in ((hidden, inputs), (hidden,), (outputs, hidden), (outputs,))]
 
 
-def network(device="cpu"):
+def network(device: str | torch.device = "cpu") -> nn.Sequential:
     """The network in PyTorch, with the weights of `start()`."""
     import torch
     from torch import nn
@@ -74,7 +84,7 @@ def network(device="cpu"):
     return model.to(device)
 
 
-def keras_network():
+def keras_network() -> Any:
     """The network in tf.keras, with the weights of `start()`. Call it in the strategy's scope.
     `numbers_of` gives its weights as `distance` wants them."""
     import tensorflow as tf
@@ -87,17 +97,18 @@ def keras_network():
     return model
 
 
-def numbers_of(model):
+def numbers_of(model: Any) -> list[np.ndarray]:
     """The weights of a `keras_network()` as `start()` has them: TensorFlow keeps a matrix transposed."""
     return [values.T for values in model.get_weights()]
 
 
-def one_process():
+def one_process() -> tuple[list[np.ndarray], list[float]]:
     """Train without a framework. Returns the weights at the end, as a list of arrays,
     and the objective of each step before it is taken."""
     import numpy as np
 
-    (x, y), weights, objectives = data(), start(), []
+    (x, y), weights = data(), start()
+    objectives: list[float] = []
     for step in range(STEPS):
         batch, labels = x[rows(step)], y[rows(step)]
         w1, b1, w2, b2 = weights
@@ -114,7 +125,7 @@ def one_process():
     return weights, objectives
 
 
-def distance(weights, reference):
+def distance(weights: Iterable[Any], reference: Iterable[np.ndarray]) -> float:
     """The largest difference between two lists of weights (arrays or tensors): one number."""
     import numpy as np
 
@@ -123,7 +134,7 @@ def distance(weights, reference):
     return max(float(np.abs(w - r).max()) for w, r in pairs)
 
 
-def table(unit, measured, dtype="float64"):
+def table(unit: str, measured: Mapping[str, float], dtype: str = "float64") -> str:
     """The table up to this unit, as text. `measured` maps the unit's systems, as `SYSTEMS` calls them,
     to their distances from one process.
 

@@ -6,10 +6,18 @@ The same cells have other links in the learner's `work/`, where the neighbours a
 `hosted/`, whose notebooks are opened without the rest of the clone, so that their links lead to the repository.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
 from posixpath import relpath
+from typing import TYPE_CHECKING
 
 from manyhands import repository
 from manyhands.units import units
+
+if TYPE_CHECKING:
+    from manyhands.units import Unit
 
 HEAD, FOOT = "unit-links-head", "unit-links-foot"  # the ids of these cells
 LAB, TUTORIAL = "labs", "tutorial"  # the kinds of notebooks
@@ -17,7 +25,7 @@ OPENS = "Start_Here (`make lab` opens it)"
 BADGES = "docs/images/open-in-{place}.svg"  # pictures of our own, so that no page asks another host for one
 
 
-def cells(root, name, kind, own=False, hosted=False):
+def cells(root: Path, name: str, kind: str, own: bool = False, hosted: bool = False) -> dict[str, str]:
     """{cell id: Markdown} for the notebook of the unit `name` (NN_topic), of kind `TUTORIAL` or `LAB`; `own`: as it
     is in `work/`; `hosted`: as it is in `hosted/`. A lab begins with the link to its tutorial. A cell without text is
     left out."""
@@ -29,7 +37,7 @@ def cells(root, name, kind, own=False, hosted=False):
     return {FOOT: "**Where to go on:** " + " · ".join(foot)} | ({HEAD: head} if head else {})
 
 
-def hosted_path(name, kind):
+def hosted_path(name: str, kind: str) -> str:
     """Where in the clone the copy of a notebook is that Colab and Kaggle open."""
     return f"hosted/{name}_{'lab' if kind == LAB else 'tutorial'}.ipynb"
 
@@ -37,28 +45,28 @@ def hosted_path(name, kind):
 class _Place:
     """Where a notebook is, and what its links look like from there."""
 
-    def __init__(self, name, kind, own, address):
+    def __init__(self, name: str, kind: str, own: bool, address: str) -> None:
         self.name, self.kind, self.own, self.address = name, kind, own, address
         top = "work" if own else "notebooks" if kind == TUTORIAL else "labs"
         self.folder = top if kind == TUTORIAL else f"{top}/{name}"
 
-    def link(self, path):
+    def link(self, path: str) -> str:
         """A path inside the clone as seen from here."""
         return repository.file_page(self.address, path) if self.address else relpath(path, self.folder)
 
-    def tutorial(self, name):
+    def tutorial(self, name: str) -> str:
         return self.link(f"work/{name}_tutorial.ipynb" if self.own else f"notebooks/{name}.ipynb")
 
-    def lab(self, name):
+    def lab(self, name: str) -> str:
         return self.link(f"{'work' if self.own else 'labs'}/{name}/{name}.ipynb")
 
 
-def without_badges(text):
+def without_badges(text: str) -> str:
     """The text of a cell at the head of a notebook, without its badges: a lab of a class is handed in where it is."""
     return "\n\n".join(part for part in text.split("\n\n") if not part.startswith("[![Open in "))
 
 
-def _badges(place, address):
+def _badges(place: _Place, address: str) -> str:
     """Two pictures that open the hosted copy, if the repository is where Colab and Kaggle can read it."""
     path = hosted_path(place.name, place.kind)
     opens = {"Colab": repository.opens_in_colab(address, path), "Kaggle": repository.opens_in_kaggle(address, path)}
@@ -66,14 +74,14 @@ def _badges(place, address):
                     for name, link in opens.items() if link)
 
 
-def _partner(place):
+def _partner(place: _Place) -> list[str]:
     """A tutorial's lab; a lab's points."""
     if place.kind == TUTORIAL:
         return [f"[the lab of this unit]({place.lab(place.name)})"]
     return [] if place.address else [f"your points: `manyhands check {place.name[:2]}` in a terminal"]
 
 
-def _next(place, course):
+def _next(place: _Place, course: Sequence[Unit]) -> list[str]:
     """The next unit that is there, behind those that are coming."""
     names = [unit.name for unit in course]
     found = []
@@ -85,14 +93,14 @@ def _next(place, course):
     return [f"next unit: {', '.join(found)}"] if found else []
 
 
-def _deck(place, root):
+def _deck(place: _Place, root: Path) -> list[str]:
     """The slides, where the deck has a source or is built."""
     built = f"slides/built/{place.name}.pdf"
     there = (root / "slides" / f"{place.name}.md").is_file() or (root / built).is_file()
     return [f"[slides]({place.link(built)})"] if there else []
 
 
-def _start(place):
+def _start(place: _Place) -> str:
     """The page that lists all units."""
     if place.address:
         return f"[all units]({place.link('README.md')}#units)"

@@ -6,10 +6,12 @@ The README's table is made from it: `python -m manyhands.units README.md` writes
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from manyhands import repository, toml
 
@@ -21,13 +23,13 @@ NO_CLONE = ("This is not a clone of manyhands. The notebooks are in a clone and 
 class NotAClone(RuntimeError):
     """There is no clone of the course where we are."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         address = repository.address()
         get = f" To get one: git clone {address}" if repository.is_known(address) else ""
         super().__init__(f"{NO_CLONE}{get}")
 
 
-def find_root(start=None):
+def find_root(start: str | Path | None = None) -> Path:
     """The folder of the clone: `MANYHANDS_ROOT`, or the nearest above `start`, or that of the installed package."""
     if named := os.environ.get("MANYHANDS_ROOT"):
         return Path(named).resolve()
@@ -38,7 +40,7 @@ def find_root(start=None):
     raise NotAClone
 
 
-def _is_clone(folder):
+def _is_clone(folder: Path) -> bool:
     try:
         return 'name = "manyhands"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -58,38 +60,38 @@ class Unit:
     torch: str = ""  # the oldest PyTorch on which each cell runs, where older ones lack something
 
     @property
-    def number(self):
+    def number(self) -> str:
         return self.name[:2]
 
-    def _there(self, path):
+    def _there(self, path: str) -> str | None:
         return path if (self.root / path).is_file() else None
 
     @property
-    def tutorial(self):
+    def tutorial(self) -> str | None:
         """The tutorial notebook's path inside the clone, or None while it is planned."""
         return self._there(f"notebooks/{self.name}.ipynb")
 
     @property
-    def lab(self):
+    def lab(self) -> str | None:
         return self._there(f"labs/{self.name}/{self.name}.ipynb")
 
     @property
-    def slides(self):
+    def slides(self) -> str | None:
         return self._there(f"slides/built/{self.name}.pdf") or self._there(f"slides/built/{self.name}.html")
 
     @property
-    def planned(self):
+    def planned(self) -> bool:
         return not (self.tutorial and self.lab)
 
     @property
-    def coming(self):
+    def coming(self) -> bool:
         """Whether neither its sources nor, in a clone without sources, its notebooks are there."""
         if (self.root / "sources").is_dir():
             return not all(self._there(f"sources/{kind}/{self.name}.py") for kind in ("tutorial", "labs"))
         return self.planned
 
     @cached_property
-    def facts(self):
+    def facts(self) -> dict[str, dict[str, Any]]:
         """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`."""
         told = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
         if told.is_file():
@@ -98,16 +100,16 @@ class Unit:
         return {part: _facts(self.root / "sources" / folder / f"{self.name}.py") for part, folder in sources.items()}
 
     @property
-    def minutes(self):
+    def minutes(self) -> tuple[int | None, int | None]:
         """Minutes of the tutorial and of the lab, each a number or None."""
-        return tuple(self.facts[part].get("minutes") for part in ("tutorial", "lab"))
+        return self.facts["tutorial"].get("minutes"), self.facts["lab"].get("minutes")
 
     @property
-    def ranks(self):
+    def ranks(self) -> int | None:
         return self.facts["tutorial"].get("ranks") or self.facts["lab"].get("ranks")
 
 
-def _facts(source):
+def _facts(source: Path) -> dict[str, Any]:
     """The `unit={...}` of a source's first cell header; nothing where there is none."""
     if not source.is_file():
         return {}
@@ -118,37 +120,37 @@ def _facts(source):
 
 
 @cache
-def _catalogue():
+def _catalogue() -> dict[str, Any]:
     return toml.loads(files("manyhands").joinpath("units.toml").read_text(encoding="utf-8"))
 
 
-def is_number(word, number):
+def is_number(word: str, number: str) -> bool:
     """Whether what was typed is the number of a unit: `6`, `06` or `006` is "06"."""
     return word.isascii() and word.isdigit() and word.lstrip("0").zfill(2) == number
 
 
-def units(root=None):
+def units(root: str | Path | None = None) -> list[Unit]:
     """All units of the course, in order."""
     root = Path(root or find_root())
     return [Unit(root, **unit) for unit in _catalogue()["unit"]]
 
 
-def paths():
+def paths() -> dict[str, list[str]]:
     """`{"one_day": [numbers], "two_days_more": [numbers], "three_days_more": [numbers]}`."""
     return _catalogue()["paths"]
 
 
-def minutes_in_class():
+def minutes_in_class() -> dict[str, int]:
     """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without their breaks."""
     return _catalogue()["minutes_in_class"]
 
 
-def minutes_text(unit):
+def minutes_text(unit: Unit) -> str:
     """`15 + 40`: the tutorial's minutes and the lab's."""
     return " + ".join("?" if part is None else str(part) for part in unit.minutes)
 
 
-def readme_table(root=None):
+def readme_table(root: str | Path | None = None) -> str:
     """The table of units that stands in the README, between its marks."""
     lines = ["| # | unit | framework | minutes | ranks | memory | state |", "|---|---|---|---|---|---|---|"]
     for unit in units(root):
@@ -162,7 +164,7 @@ def readme_table(root=None):
     return "\n".join(lines)
 
 
-def with_table(text, table):
+def with_table(text: str, table: str) -> str:
     """`text` with the table between the marks replaced."""
     before, found, rest = text.partition(MARKS[0])
     _, closed, after = rest.partition(MARKS[1])
@@ -171,7 +173,7 @@ def with_table(text, table):
     return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> None:
     for name in argv:
         path = Path(name)
         path.write_text(with_table(path.read_text(encoding="utf-8"), readme_table()), encoding="utf-8")

@@ -278,3 +278,11 @@ def test_nothing_that_a_user_made_is_overwritten_in_whatever_way_it_is_opened(re
 def test_what_no_stand_in_can_take_the_place_of(error, what):
     said = sentence(f"Traceback:\n{error}\n")
     assert said is None if what is None else what in said
+
+
+def test_the_time_between_events_that_were_not_recorded_is_refused_as_on_a_gpu(monkeypatch):
+    from manyhands.gpu_stand_in import cuda_module
+
+    monkeypatch.setattr(cuda_module, "note", lambda what: None)
+    with pytest.raises(RuntimeError, match="recorded"):
+        cuda_module.Event().elapsed_time(cuda_module.Event())

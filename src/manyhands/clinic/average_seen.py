@@ -1,24 +1,40 @@
 """How ranks that take their steps alone put together what they have learned: what is noted of the first time."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim import Optimizer
+
+    from manyhands.clinic.noted import AverageNoted, Parts
+
 
 class Average:
     """`facts`, once it was seen: the "step" it followed, the rank's weights "before" it, and the weights "after" it. If
     an outer optimiser takes the step (DiLoCo): the weights that it starts "from", and the gradient "given" to it.
     """
 
-    def __init__(self):
+    facts: AverageNoted | None
+    _weights: Parts
+    _optimizer: Optimizer | None
+
+    def __init__(self) -> None:
         self.facts, self._weights, self._optimizer = None, {}, None
 
-    def stepped(self, optimizer, weights):
+    def stepped(self, optimizer: Optimizer, weights: Parts) -> None:
         """An optimiser has left these weights, {name: numbers}."""
         self._weights, self._optimizer = weights, optimizer
 
-    def written(self, step, weights):
+    def written(self, step: int, weights: Parts) -> None:
         """Since the last step, something has written these weights."""
         if self.facts is None and self._weights:
             self.facts = {"step": step, "before": self._weights, "after": weights}
 
-    def taken_over(self, optimizer, step, parameters, part):
+    def taken_over(self, optimizer: Optimizer, step: int, parameters: dict[str, torch.Tensor],
+                   part: Callable[[torch.Tensor], torch.Tensor]) -> None:
         """An optimiser is about to take a step on these parameters; `part` gives what is kept of a tensor."""
         if self.facts is None and optimizer is not self._optimizer and set(parameters) == set(self._weights):
             self.facts = {"step": step, "before": self._weights,

@@ -2,6 +2,8 @@
 
 import sys
 import webbrowser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from manyhands.clinic.page import MADE_BY
@@ -16,7 +18,7 @@ RANKS = 4  # by default
 STOPPED = "\nStopped; all processes of the script have ended."
 
 
-def parser():
+def parser() -> ArgumentParser:
     made = command_parser("clinic", DESCRIPTION, ["train.py --ranks 4", "train.py --ranks 2 -- --epochs 1 --lr 0.1",
                                                   "torchrun --nproc-per-node 2 train.py --epochs 1",
                                                   "train.py --with horovodrun"])
@@ -34,11 +36,11 @@ def parser():
 
 
 @sigterm_exits()
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "clinic", RANKS)
-    except ValueError as problem:
-        return refuse("clinic", problem)
+    except ValueError as error:
+        return refuse("clinic", error)
     if problem := no_output_file(arguments.output, MADE_BY):
         return refuse("clinic", problem)
     try:
@@ -48,7 +50,7 @@ def main(argv=None):
         return 130
 
 
-def _look(arguments):
+def _look(arguments: Namespace) -> int:
     from manyhands.clinic.conclude import conclude
     from manyhands.clinic.page import as_html
     from manyhands.clinic.plain_page import as_text

@@ -1,12 +1,17 @@
 """From a visit to what is said of it: verdicts, mistakes, remarks, costs and units, as text for any page."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import costs, judge, layouts, remark_rules
 from manyhands.clinic.layout_words import looks_like
 from manyhands.clinic.rule import NOT_JUDGED, Finding, not_judged
+from manyhands.clinic.shown_values import NAMED, shown
 from manyhands.clinic.steps_anew import moved_apart, of_torch
 from manyhands.clinic.tracebacks import dead, of_visit
 from manyhands.clinic.units_named import units_of
@@ -14,12 +19,17 @@ from manyhands.clinic.visit import STEPS
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.launch.script_copy import some
 
+if TYPE_CHECKING:
+    from manyhands.clinic.costs import Costs
+    from manyhands.clinic.evidence import Evidence
+    from manyhands.clinic.visit import Visit
+    from manyhands.rehearsal.rules import Finding as RuleFinding
+
 NOTHING, FOUND, FAILS, NOT_DETERMINED = 0, 1, 2, 3  # exit codes
 OTHER_SIZE = "Received data size doesn't match expected size"  # gloo, when it ends the process
 LAST_LINES = 8  # of what a rank printed
 # remarks on the gradient itself
 CHANGED = {"scaled by parameter", "same but other", "own length", "length varies", "gathers rows"}
-NAMED = 4  # so many names of parameters, or of files, are shown
 
 
 @dataclass
@@ -30,39 +40,40 @@ class Said:
     text: str
     title: str = ""
     remedy: str = ""
-    units: tuple = ()
+    units: tuple[str, ...] = ()
 
 
 @dataclass
 class Conclusion:
     """All that the page shows."""
 
-    visit: object
+    visit: Visit
     right: str
     hangs: str
     gpus: str
-    mistakes: list = field(default_factory=list)
-    remarks: list = field(default_factory=list)
-    measured: list = field(default_factory=list)  # (what, value)
-    costs: object = None
-    cost_remarks: list = field(default_factory=list)
+    mistakes: list[Said] = field(default_factory=list)
+    remarks: list[Said] = field(default_factory=list)
+    measured: list[tuple[str, str]] = field(default_factory=list)  # (what, value)
+    costs: Costs | None = None
+    cost_remarks: list[Said] = field(default_factory=list)
     traceback: str = ""
-    units: list = field(default_factory=list)  # (number, title, why)
+    units: list[tuple[str, str, str]] = field(default_factory=list)  # (number, title, why)
     code: int = NOTHING
-    gpu_findings: list = field(default_factory=list)  # of `Said`
-    gpu_remarks: list = field(default_factory=list)
+    gpu_findings: list[Said] = field(default_factory=list)
+    gpu_remarks: list[Said] = field(default_factory=list)
     gpu_note: str = ""  # how it was looked for
-    printed: list = field(default_factory=list)  # [(whose, last lines)], where the verdict is "not determined"
+    # [(whose, last lines)], where the verdict is "not determined"
+    printed: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Questions:
     """Asks one question after the other. One that raises an exception is left out, and `left_out` says so. The answers
     to the others still reach the page."""
 
-    def __init__(self):
-        self.left_out = []
+    def __init__(self) -> None:
+        self.left_out: list[Finding] = []
 
-    def __call__(self, default, question, *args):
+    def __call__(self, default: Any, question: Callable[..., Any], *args: Any) -> Any:
         try:
             return question(*args)
         except Exception as error:
@@ -70,7 +81,7 @@ class Questions:
             return default
 
 
-def conclude(visit, to_end=False, timeout_s=300):
+def conclude(visit: Visit, to_end: bool = False, timeout_s: float = 300) -> Conclusion:
     """What is to be said of a `Visit`."""
     ask = Questions()
     evidence, found, layout = ask((None, [], None), layouts.examined, visit) if _stepped(visit) else (None, [], None)
@@ -85,7 +96,7 @@ def conclude(visit, to_end=False, timeout_s=300):
     aborted = any(OTHER_SIZE in text for text in visit.output.values())  # by gloo: another call's message came
     hangs = fault is not None and fault.kind in ("hang", "mismatch") and not (visit.errors or aborted)
     failed = bool(visit.errors or visit.told or not hangs and not visit.timed_out and dead(visit))
-    if hangs:  # a rank that has left a call out has a gradient that nothing else explains
+    if fault is not None and hangs:  # a rank that has left a call out has a gradient that nothing else explains
         found = [one for one in found if one.key != "other"]
         found.append(Finding("hang", {"text": fault.text.splitlines()[0].removeprefix("HANG: "),
                                       "remedy": "uneven" if fault.less_often else None}))
@@ -125,20 +136,21 @@ def conclude(visit, to_end=False, timeout_s=300):
     return done
 
 
-def _stepped(visit):
+def _stepped(visit: Visit) -> bool:
     """Whether all ranks have come through one step."""
     return len(visit.seen) == visit.ranks and all(one["steps"] for one in visit.seen.values())
 
 
-def _rehearsal_is_whole(visit):
+def _rehearsal_is_whole(visit: Visit) -> bool:
     """Whether a second run that was to be judged, was judged as far as it was to go."""
     from manyhands.rehearsal.rehearse_command import CLEAN, FOUND
 
     made = visit.rehearsal
-    return not visit.not_rehearsed and (made is None or made.code == CLEAN or made.code == FOUND and made.findings)
+    return not visit.not_rehearsed and (
+        made is None or made.code == CLEAN or made.code == FOUND and bool(made.findings))
 
 
-def _remarks(visit, evidence, ask):
+def _remarks(visit: Visit, evidence: Evidence | None, ask: Questions) -> list[Finding]:
     found = []
     if evidence and visit.ranks > 1:
         found += ask([], remark_rules.remarks, evidence)
@@ -162,22 +174,22 @@ def _remarks(visit, evidence, ask):
     return found
 
 
-def _counts(visit):
+def _counts(visit: Visit) -> list[int]:
     """How many steps each rank took."""
     return [visit.cost[rank]["steps"] for rank in sorted(visit.cost)]
 
 
-def left_out_in_words(visit):
+def left_out_in_words(visit: Visit) -> str:
     """The first names of what is missing in the copy."""
     return some(visit.left_out, NAMED)
 
 
-def _wrong(found):
+def _wrong(found: list[Finding]) -> str:
     what = "likely mistake was" if len(found) == 1 else "likely mistakes were"
     return words.VERDICTS["wrong"].format(count=len(found), what=what)
 
 
-def _right(evidence, compared, remarks):
+def _right(evidence: Evidence, compared: int, remarks: list[Finding]) -> str:
     """The answer to the first question where gradients were compared and no mistake was found."""
     calls = [one.values["calls"] for one in remarks if one.key == "undivided parts"]
     mild = {"stand-in", "linked", "left out", "sampled", "unequal steps"}
@@ -187,7 +199,7 @@ def _right(evidence, compared, remarks):
     return words.VERDICTS[key].format(steps=compared, rows=rows, calls=max(calls, default=1))
 
 
-def _unknown(visit, evidence, failed, hangs, doubts):
+def _unknown(visit: Visit, evidence: Evidence | None, failed: bool, hangs: bool, doubts: bool) -> str:
     """Why the first question has no answer."""
     counts = _counts(visit)
     if doubts:
@@ -200,9 +212,9 @@ def _unknown(visit, evidence, failed, hangs, doubts):
     return words.VERDICTS[key].format(counts=", ".join(map(str, counts)))
 
 
-def _printed(visit):
+def _printed(visit: Visit) -> list[tuple[str, str]]:
     """[(whose, text)]: the last lines that each rank printed; ranks that printed the same are one."""
-    texts = {}
+    texts: dict[str, list[int]] = {}
     for rank in range(visit.ranks):
         lines = visit.output.get(rank, "").rstrip().splitlines()[-LAST_LINES:]
         texts.setdefault("\n".join(lines), []).append(rank)
@@ -210,8 +222,8 @@ def _printed(visit):
             for text, ranks in texts.items()]
 
 
-def _hangs(visit, failed, hangs, to_end, timeout_s):
-    if hangs:
+def _hangs(visit: Visit, failed: bool, hangs: bool, to_end: bool, timeout_s: float) -> str:
+    if hangs and visit.fault is not None:
         remedy = f"\nWhat to do: {words.REMEDIES['uneven']}" if visit.fault.less_often else ""
         return "Yes: " + visit.fault.text.removeprefix("HANG: ") + remedy
     if failed:
@@ -222,7 +234,7 @@ def _hangs(visit, failed, hangs, to_end, timeout_s):
     return words.HANGS["no" if steps else "no step"].format(steps=steps, whole=words.HANGS["end"] if to_end else "")
 
 
-def _gpus(visit, cost):
+def _gpus(visit: Visit, cost: Costs | None) -> tuple[str, list[Said], str]:
     """What the rehearsal has found: (the verdict, [`Said`, ...], how it was looked for)."""
     rehearsal = visit.rehearsal
     if visit.not_rehearsed:
@@ -246,14 +258,14 @@ def _gpus(visit, cost):
     return " ".join([*open_ends, text]), said, words.GPUS["rest"].format(far=far, cannot=telling.CANNOT_SEE)
 
 
-def _of_rehearsal(finding):
+def _of_rehearsal(finding: RuleFinding) -> Said:
     place = f"{finding.file}:{finding.line}" if finding.file else "outside your code"
     title = f"{words.SEVERITIES[finding.severity]}: {place}, {ranks_text(finding.ranks)}"
     return Said("remark" if finding.is_remark else "gpu", f"{finding.call} {finding.text}.", title,
                 _capital(finding.remedy) + ".")
 
 
-def _measured(evidence, wrong=()):
+def _measured(evidence: Evidence | None, wrong: Sequence[Finding] = ()) -> list[tuple[str, str]]:
     """The numbers behind the verdict; those that a right script's remarks explain are left out."""
     if evidence is None or evidence.ranks == 1:
         return []
@@ -283,55 +295,19 @@ def _measured(evidence, wrong=()):
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def _mistake(finding, visit):
+def _mistake(finding: Finding, visit: Visit) -> Said:
     title, text, remedy, units = words.MISTAKES[finding.key]
-    other = finding.values.get("remedy")
+    other: str = finding.values.get("remedy") or ""
     if other == "uneven":  # the batches, and not the collective, are what to learn about
         units = ("06", "14")
-    return Said(finding.key, _capital(text.format(**_shown(finding.values, visit))), title,
+    return Said(finding.key, _capital(text.format(**shown(finding.values, visit))), title,
                 words.REMEDIES.get(other, remedy), units)
 
 
-def _remark(finding):
-    return Said(finding.key, _capital(words.REMARKS[finding.key].format(**_shown(finding.values))),
+def _remark(finding: Finding) -> Said:
+    return Said(finding.key, _capital(words.REMARKS[finding.key].format(**shown(finding.values))),
                 units=words.REMARK_UNITS.get(finding.key, ()))
 
 
-def _shown(values, visit=None):
-    """The values as text for the sentences."""
-    shown = dict(values)
-    if visit:
-        shown.update(n=values.get("n", visit.ranks), steps=len(visit.seen[0]["steps"]) if 0 in visit.seen else 0)
-    if "ranks" in values:
-        shown["ranks_n"] = values["ranks"]
-        if isinstance(values["ranks"], list):
-            shown["ranks"] = ranks_text(values["ranks"])
-    if "names" in values:
-        names = values["names"]
-        shown.update(names=", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else ""), k=len(names))
-    for name in ("share", "apart", "part"):
-        if name in values:
-            shown["percent"] = percent(values[name])
-    for name in ("least", "most"):
-        if name in values:
-            shown[name] = percent(values[name])
-    for name, digits in (("shares", 3), ("norms", 3), ("rates", 3), ("losses", 3), ("factors", 3), ("values", 6)):
-        if name in values:
-            shown[name] = ", ".join(f"{one:.{digits}g}" for one in values[name])
-    for name in ("told", "first", "seeds", "lengths"):
-        if name in values:
-            shown[name] = ", ".join(map(str, values[name]))
-    shown["place"] = words.PLACES.get(values.get("place"), "")
-    shown["data_parallel"] = (" nn.DataParallel does not communicate with other processes." if values.get("wrapper") ==
-                              "DataParallel" else "")
-    return shown
-
-
-def percent(part):
-    if part == float("inf") or part > 100:
-        return "more than 100 times"
-    return f"{part:.0%}" if part >= 0.095 else f"{part:.1%}" if part >= 0.00095 else f"{part:.1e}"
-
-
-def _capital(text):
+def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]

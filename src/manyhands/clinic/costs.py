@@ -1,10 +1,17 @@
 """What a step costs, from the spans, the kernel's counts and the ledger of each rank."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
+from typing import TYPE_CHECKING
 
 from manyhands.clinic.rule import Finding
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import Cost, Span
 
 KINDS = ("input", "forward", "backward", "step")
 MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
@@ -14,23 +21,23 @@ MANY, APART = 0.3, 0.3  # parts of a step that are remarked upon
 class Costs:
     """By rank: milliseconds of a step and of its kinds of work, parts of the time that the kernel tells, MiB."""
 
-    step_ms: list
-    kinds_ms: list  # by rank {kind: ms}
-    runs: list = field(default_factory=list)  # part of the time; empty where the kernel does not tell
-    ready: list = field(default_factory=list)
-    asleep: list = field(default_factory=list)
-    waited: list = field(default_factory=list)  # likewise: the thread that waits the longest for a core
-    peak_mib: list = field(default_factory=list)
+    step_ms: list[float]
+    kinds_ms: list[dict[str, float]]  # by rank {kind: ms}
+    runs: list[float] = field(default_factory=list)  # part of the time; empty where the kernel does not tell
+    ready: list[float] = field(default_factory=list)
+    asleep: list[float] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)  # likewise: the thread that waits the longest for a core
+    peak_mib: list[float] = field(default_factory=list)
     gpu: bool = False
     calls: float = 0.0  # collectives and messages that rank 0 begins in a step
-    sent_bytes: list = field(default_factory=list)  # by rank, a step
+    sent_bytes: list[float] = field(default_factory=list)  # by rank, a step
     overlap: float | None = None  # part of the time of rank 0's collectives that lies in its backward
     table: str = ""
-    lanes: dict = field(default_factory=dict)  # rank -> [(kind, start_ms, stop_ms)] of one step
+    lanes: dict[int, list[Span]] = field(default_factory=dict)  # rank -> [(kind, start_ms, stop_ms)] of one step
     steps: int = 0
 
 
-def add_up(cost):
+def add_up(cost: Mapping[int, Cost]) -> Costs | None:
     """The `Costs` of what the ranks have told, {rank: facts}; None where no step was timed on all of them."""
     ranks = [cost[rank] for rank in sorted(cost)]
     count = min((len(one["bounds"]) - 1 for one in ranks), default=0)
@@ -43,9 +50,10 @@ def add_up(cost):
                   [_kinds(one, window, steps) for one, window in zip(ranks, windows)], steps=steps)
     found.gpu = any(one["gpu_peak_bytes"] for one in ranks)
     found.peak_mib = [(one["gpu_peak_bytes"] or one["peak_bytes"]) / 2**20 for one in ranks]
-    if all(one["kernel"] and all(one["kernel"]) for one in ranks):
-        for one, (start, stop) in zip(ranks, windows):
-            ran, ready = (one["kernel"][count][i] - one["kernel"][first][i] for i in (0, 1))
+    kernels = [[times for times in one["kernel"] if times] for one in ranks]
+    if all(kernel and len(kernel) == len(one["kernel"]) for kernel, one in zip(kernels, ranks)):
+        for one, kernel, (start, stop) in zip(ranks, kernels, windows):
+            ran, ready = (kernel[count][i] - kernel[first][i] for i in (0, 1))
             found.runs.append(ran / (stop - start))
             found.ready.append(ready / (stop - start))
             found.asleep.append(max(0.0, 1 - (ran + ready) / (stop - start)))
@@ -55,12 +63,12 @@ def add_up(cost):
     return found
 
 
-def _waited(before, after, seconds):
+def _waited(before: Mapping[str, float], after: Mapping[str, float], seconds: float) -> float:
     """The part of this time in which one thread was ready to run and waited for a core: the largest of all threads."""
     return max((ready - before.get(thread, 0.0) for thread, ready in after.items()), default=0.0) / seconds
 
 
-def update_s(facts):
+def update_s(facts: Cost) -> float:
     """Seconds that one rank's optimiser takes in a step, without a forward or backward that it calls (a closure)."""
     count = len(facts["bounds"]) - 1
     first = 1 if count > 1 else 0
@@ -70,16 +78,16 @@ def update_s(facts):
                for name, start, stop in facts["spans"] if name == "step") / (count - first)
 
 
-def _kinds(one, window, steps):
+def _kinds(one: Cost, window: tuple[float, float], steps: int) -> dict[str, float]:
     return {kind: sum(_common((start, stop), window) for name, start, stop in one["spans"] if name == kind) * 1e3
             / steps for kind in KINDS}
 
 
-def _common(a, b):
+def _common(a: Sequence[float], b: Sequence[float]) -> float:
     return max(0.0, min(a[1], b[1]) - max(a[0], b[0]))
 
 
-def _messages(found, ranks, window, steps):
+def _messages(found: Costs, ranks: list[Cost], window: tuple[float, float], steps: int) -> None:
     from manyhands.ledger import merge
 
     calls = [call for call in ranks[0]["calls"] if window[0] <= call["start"] < window[1]]
@@ -96,7 +104,7 @@ def _messages(found, ranks, window, steps):
         found.overlap = sum(_common(call, span) for call in ended for span in backwards) / under_way
 
 
-def _lanes(found, ranks, number):
+def _lanes(found: Costs, ranks: list[Cost], number: int) -> None:
     begin = min(one["bounds"][number] for one in ranks)
     for rank, one in enumerate(ranks):
         window = one["bounds"][number:number + 2]
@@ -109,7 +117,7 @@ def _lanes(found, ranks, number):
                              for kind, start, stop in spans]
 
 
-def remarks(found, horovod):
+def remarks(found: Costs, horovod: bool) -> list[Finding]:
     """What one should know of the costs: [Finding]."""
     said = []
     waits = mean(kinds["input"] / step for kinds, step in zip(found.kinds_ms, found.step_ms))

@@ -1,21 +1,29 @@
 """The mistakes in what the ranks read: their rows, samplers and splits."""
 
+from __future__ import annotations
+
 import itertools
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from manyhands.clinic.rule import Finding, rule
+
+if TYPE_CHECKING:
+    from manyhands.clinic.evidence import Evidence, Step
+    from manyhands.clinic.noted import Loader, Order
 
 HALF = 0.5  # of a rank's rows, which another rank has in the same step, in every step
 FEW = 4  # so many rows that agree in their order are no accident
 
 
-def data_mistakes(evidence):
+def data_mistakes(evidence: Evidence) -> list[Finding]:
     """The mistakes in what the ranks read."""
     return [*_rows(evidence), *_sampler(evidence), *_splits(evidence)]
 
 
 @rule
-def _rows(evidence):
+def _rows(evidence: Evidence) -> list[Finding]:
     """Ranks that get the same rows in the same step, or some steps later; that read the same places of one data set; or
     that all draw from the whole of it."""
     shares = {pair: _share(evidence, *pair) for pair in _pairs(evidence)}
@@ -32,20 +40,20 @@ def _rows(evidence):
     return _same_places(evidence) or _whole_data(evidence) or _overlap(evidence)
 
 
-def _ranks_of(pairs):
+def _ranks_of(pairs: Iterable[tuple[int, int]]) -> list[int]:
     return sorted({rank for pair in pairs for rank in pair})
 
 
-def givers(evidence):
+def givers(evidence: Evidence) -> Sequence[int]:
     """The ranks whose rows are parts of the batch."""
     return getattr(evidence, "givers", range(evidence.ranks))
 
 
-def _pairs(evidence):
+def _pairs(evidence: Evidence) -> list[tuple[int, int]]:
     return [(a, b) for a in givers(evidence) for b in givers(evidence) if a < b]
 
 
-def _share(evidence, a, b):
+def _share(evidence: Evidence, a: int, b: int) -> float:
     """The smallest part of a's rows that b has too, over the calls of the models in all steps: the noise that a GAN
     begins with may be the same. 0 where all rows of the run look alike."""
     if len({row for step in evidence.steps for row in step.rows[a]}) < 2:
@@ -55,7 +63,7 @@ def _share(evidence, a, b):
                default=0.0)
 
 
-def _calls(evidence, number, step, a, b):
+def _calls(evidence: Evidence, number: int, step: Step, a: int, b: int) -> list[tuple[list[str], list[str]]]:
     """[(rows of a, rows of b)], a pair for each call of a model; for the whole step where the ranks' calls differ."""
     noted = evidence.seen[0]["steps"]
     calls = [evidence.seen[rank]["steps"][number]["calls"] for rank in (a, b)] if noted else [[], []]
@@ -64,7 +72,7 @@ def _calls(evidence, number, step, a, b):
     return [(one["rows"], other["rows"]) for one, other in zip(*calls)]
 
 
-def _shift(evidence, a, b):
+def _shift(evidence: Evidence, a: int, b: int) -> tuple[int, int, int] | None:
     """(rows, common, all): one of the ranks reads what the other has read so many rows before, in the same order; None
     where that is less than half of what was seen. Where rows are drawn by hand for one model, a quarter is enough, or a
     whole batch: all ranks draw with one seed, and one has drawn more numbers in between, which may be many."""
@@ -80,26 +88,27 @@ def _shift(evidence, a, b):
         batch = any(of_a == of_b and len(set(of_a)) >= FEW for of_a, of_b in calls)
         found = batch or common >= max(FEW, count / 4)
     else:
-        found = shift and common >= HALF * count
+        found = bool(shift) and common >= HALF * count
     return (abs(shift), common, count) if found else None
 
 
-def _one_model(evidence):
+def _one_model(evidence: Evidence) -> bool:
     return not any(call["model"] for one in evidence.seen for step in one["steps"] for call in step["calls"])
 
 
-def _loaders(evidence):
+def _loaders(evidence: Evidence) -> list[Loader] | None:
     """Each rank's loader of the training data; None where not all have one, or where these read different data sets."""
-    loaders = [evidence.seen[rank]["loader"] for rank in givers(evidence)]
-    if len(loaders) < 2 or any(not loader or not loader["rows"] for loader in loaders):
+    ranks = givers(evidence)
+    loaders = [loader for rank in ranks if (loader := evidence.seen[rank]["loader"]) and loader["rows"]]
+    if len(loaders) < 2 or len(loaders) < len(ranks):
         return None
     return loaders if len({str(loader["rows"]) for loader in loaders}) == 1 else None
 
 
-def _same_places(evidence):
+def _same_places(evidence: Evidence) -> list[Finding]:
     """Rows that are changed at random as they are read (augmented) differ, though they are the same rows of one set."""
-    loaders = _loaders(evidence)
-    indices = [loader.get("indices") or [] for loader in loaders or []]
+    loaders = _loaders(evidence) or []
+    indices = [loader.get("indices") or [] for loader in loaders]
     if not indices or len(set(indices[0])) < 2 or any(one != indices[0] for one in indices):
         return []
     if not all(loader.get("random") for loader in loaders) or not _whole_batches(evidence, loaders):
@@ -110,7 +119,7 @@ def _same_places(evidence):
     return [Finding("same places", {"first": indices[0][:4], "length": loaders[0]["length"]})]
 
 
-def _whole_data(evidence):
+def _whole_data(evidence: Evidence) -> list[Finding]:
     loaders = _loaders(evidence)
     if not loaders:
         return []
@@ -120,15 +129,15 @@ def _whole_data(evidence):
     return [Finding("whole data", {"length": loaders[0]["length"]})] if whole else []
 
 
-def _read_twice(loaders):
+def _read_twice(loaders: list[Loader]) -> bool:
     """Whether two ranks have read the same rows in the first epoch. A sampler that deals the rows out gives some of
     them twice only at the end of an epoch, to fill the last batches."""
     one, other = ({row for batch in loader.get("first_epoch", ()) for row in batch} for loader in loaders[:2])
-    ended = len(loaders) * len(one) >= loaders[0]["length"]
-    return len(one & other) > (len(loaders) * loaders[0]["batch_size"] if ended else 0)
+    ended = len(loaders) * len(one) >= (loaders[0]["length"] or 0)  # known of each that tells its rows
+    return len(one & other) > (len(loaders) * (loaders[0]["batch_size"] or 0) if ended else 0)
 
 
-def _overlap(evidence):
+def _overlap(evidence: Evidence) -> list[Finding]:
     """Parts of one data set that overlap, though each rank reads a row once in its epoch. A row that two ranks read in
     the same step does not count: a sampler may give each rank a copy, which is changed in a different way."""
     loaders = _loaders(evidence) or []
@@ -147,13 +156,13 @@ def _overlap(evidence):
     return []
 
 
-def _whole_batches(evidence, loaders):
+def _whole_batches(evidence: Evidence, loaders: list[Loader]) -> bool:
     """Whether a batch of the loader is what a model gets in a call."""
     calls = evidence.first["steps"][0]["calls"] if evidence.first["steps"] else []
     return bool(calls) and all(len(calls[0]["rows"]) == loader["batch_size"] for loader in loaders)
 
 
-def _way_to_share(loader):
+def _way_to_share(loader: Loader | None) -> str | None:
     """Which remedy fits the way in which the script gets its rows: a key of `clinic_words.REMEDIES`, or None."""
     if loader is None:
         return "rows by hand"
@@ -161,7 +170,7 @@ def _way_to_share(loader):
 
 
 @rule
-def _sampler(evidence):
+def _sampler(evidence: Evidence) -> list[Finding]:
     """What each rank's samplers have drawn, in the epochs that were trained on."""
     found = []
     orders = [[order for order in cost["orders"] if order.get("steps", 1)] for cost in evidence.cost.values()]
@@ -175,7 +184,7 @@ def _sampler(evidence):
     return found + _sampler_of_ranks(evidence, orders)
 
 
-def _sampler_of_ranks(evidence, orders):
+def _sampler_of_ranks(evidence: Evidence, orders: list[list[Order]]) -> list[Finding]:
     """The first order of each rank, against the others' (of real samplers, which have a seed)."""
     numbers = list(givers(evidence))
     firsts = [orders[rank][0] for rank in numbers if rank < len(orders) and orders[rank]
@@ -194,14 +203,15 @@ def _sampler_of_ranks(evidence, orders):
     return []
 
 
-def _own_data(evidence):
+def _own_data(evidence: Evidence) -> bool:
     """Whether the ranks are known to read different data sets."""
     loaders = [one["loader"] for one in evidence.seen]
-    return all(loader and loader["rows"] for loader in loaders) and len({str(loader["rows"]) for loader in loaders}) > 1
+    rows = [loader["rows"] for loader in loaders if loader]
+    return all(rows) and len(rows) == len(loaders) and len({str(of_rank) for of_rank in rows}) > 1
 
 
 @rule
-def _splits(evidence):
+def _splits(evidence: Evidence) -> list[Finding]:
     """random_split of one data set that gives other parts on other ranks."""
     for of_ranks in zip(*(one.get("splits", []) for one in evidence.seen)):
         alike = all(one["lengths"] == of_ranks[0]["lengths"] and one["rows"] == of_ranks[0]["rows"] for one in of_ranks)
@@ -212,8 +222,8 @@ def _splits(evidence):
     return []
 
 
-def _in_turn(orders):
-    by_sampler = {}
+def _in_turn(orders: Iterable[Order]) -> list[tuple[Order, Order]]:
+    by_sampler: dict[int, list[Order]] = {}
     for order in orders:
         by_sampler.setdefault(order["sampler"], []).append(order)
     return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]

@@ -1,7 +1,20 @@
 """How a parameter is cut over the ranks (DTensor), as plain values, and the whole of it from its parts."""
 
+from __future__ import annotations
 
-def shard_of(parameter, data_mesh):
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor
+
+    from manyhands.clinic.noted import Placement, Shard
+
+
+def shard_of(parameter: DTensor, data_mesh: DeviceMesh | None) -> Shard:
     """{"placements": of each dimension of the mesh, "mesh": its ranks, "data": its dimensions over which the rows are
     divided (FSDP), "shape": of the whole}."""
     mesh = parameter.device_mesh
@@ -16,12 +29,12 @@ def shard_of(parameter, data_mesh):
             "shape": tuple(parameter.shape)}
 
 
-def placements_of(tensor):
+def placements_of(tensor: Any) -> list[Placement]:
     """The placements of a DTensor; those of a gradient may differ from those of its parameter."""
     return [_plain(placement) for placement in tensor.placements]
 
 
-def _plain(placement):
+def _plain(placement: Any) -> Placement:
     """("shard", dimension, strided), ("whole",) or ("partial", the operation that completes it)."""
     if placement.is_replicate():
         return ("whole",)
@@ -30,24 +43,25 @@ def _plain(placement):
     return ("shard", placement.dim, "Strided" in type(placement).__name__)
 
 
-def watch_placing(note):
+def watch_placing(note: Callable[[Literal["whole", "shard"]], object]) -> None:
     """Call `note` with how each tensor that is handed to DTensor is declared: "whole" on every rank, or "shard"."""
     from torch.distributed.tensor import DTensor
 
     from_local = DTensor.from_local
 
-    def noted(tensor, device_mesh=None, placements=None, **kwargs):
+    def noted(tensor: torch.Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Any] | None = None,
+              **kwargs: Any) -> DTensor:
         note("whole" if placements and all(one.is_replicate() for one in placements) else "shard")
         return from_local(tensor, device_mesh, placements, **kwargs)
 
-    DTensor.from_local = staticmethod(noted)
+    DTensor.from_local = staticmethod(noted)  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
 
-def data_parallel_meshes(module):
+def data_parallel_meshes(module: nn.Module) -> dict[int, DeviceMesh]:
     """{id of a parameter: the mesh over which FSDP2 shards it}."""
-    found = {}
+    found: dict[int, DeviceMesh] = {}
     for part in module.modules():
-        state = part._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
+        state = cast(Any, part)._get_fsdp_state() if hasattr(part, "_get_fsdp_state") else None
         groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
         for group in groups:
             for one in getattr(group, "fsdp_params", ()):
@@ -55,13 +69,13 @@ def data_parallel_meshes(module):
     return found
 
 
-def is_low(module):
+def is_low(module: nn.Module) -> bool:
     """Whether FSDP2 computes this model in a shorter type than that of its weights."""
-    return any(getattr(getattr(part._get_fsdp_state(), "_mp_policy", None), "param_dtype", None) is not None
+    return any(getattr(getattr(cast(Any, part)._get_fsdp_state(), "_mp_policy", None), "param_dtype", None) is not None
                for part in module.modules() if hasattr(part, "_get_fsdp_state"))
 
 
-def cut_groups(shard):
+def cut_groups(shard: Shard) -> list[list[int]]:
     """The groups of ranks among which this parameter is cut otherwise than by FSDP: each a list of ranks."""
     import torch
 
@@ -75,16 +89,16 @@ def cut_groups(shard):
     return mesh.permute(*shard["data"], *other).reshape(-1, size).tolist()
 
 
-def twins(shards):
+def twins(shards: Sequence[Shard | None]) -> list[list[int]]:
     """The groups of ranks that hold the same part of a parameter, each of two ranks or more. `shards` says by rank how
     it is cut there (None: not at all); a mesh may hold some of the ranks only."""
-    groups = {}
+    groups: dict[object, list[int]] = {}
     for rank, shard in enumerate(shards):
         groups.setdefault(_part_on(rank, shard), []).append(rank)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _part_on(rank, shard):
+def _part_on(rank: int, shard: Shard | None) -> tuple[tuple[Placement, int], ...] | None:
     import torch
 
     if shard is None:
@@ -93,7 +107,7 @@ def _part_on(rank, shard):
     return tuple((placement, place) for placement, place in zip(shard["placements"], where) if placement != ("whole",))
 
 
-def joined(parts, shard):
+def joined(parts: Mapping[int, torch.Tensor], shard: Shard | None) -> torch.Tensor | None:
     """The whole of a parameter from {rank: its part}; None where that is not known."""
     import torch
 
@@ -105,10 +119,12 @@ def joined(parts, shard):
         return None
     places = list(range(mesh.dim()))
     strided = [place for place in places if shard["placements"][place][-1] is True]
-    pieces = {tuple(int(i) for i in (mesh == rank).nonzero()[0]): part for rank, part in parts.items()
+    pieces: dict[tuple[int, ...], torch.Tensor] = {
+        tuple(int(i) for i in (mesh == rank).nonzero()[0]): part for rank, part in parts.items()
               if (mesh == rank).any()}
     for place in [*strided, *reversed([one for one in places if one not in strided])]:
-        left, placement = {}, shard["placements"][place]
+        left: dict[tuple[int, ...], list[torch.Tensor]] = {}
+        placement = shard["placements"][place]
         for where in sorted(pieces):
             left.setdefault((*where[:place], 0, *where[place + 1:]), []).append(pieces[where])
         pieces = {where: _put_together(found, placement) for where, found in left.items()}
@@ -116,17 +132,17 @@ def joined(parts, shard):
     return whole if whole.numel() == _numel(shard["shape"]) else None
 
 
-def _put_together(parts, placement):
+def _put_together(parts: list[torch.Tensor], placement: Placement) -> torch.Tensor:
     import torch
 
     if placement[0] == "shard":
         return torch.cat([part for part in parts if part.numel()] or parts, placement[1])
     if placement[0] == "partial":
-        return sum(parts) / (len(parts) if placement[1] == "avg" else 1)
+        return cast("torch.Tensor", sum(parts)) / (len(parts) if placement[1] == "avg" else 1)  # of one part or more
     return parts[0]
 
 
-def _numel(shape):
+def _numel(shape: Sequence[int]) -> int:
     count = 1
     for one in shape:
         count *= one

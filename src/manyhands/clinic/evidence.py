@@ -1,12 +1,22 @@
 """What the ranks have seen, put side by side: rows, weights, and of each step the gradients as vectors."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.clinic.replay_rows import divided
 from manyhands.clinic.dtensor_parts import joined, twins
 from manyhands.clinic.flat_parts import put_together
 from manyhands.clinic.loss_factors import CLOSE, loss_scale, scale_of_each, shares
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.clinic.noted import Clip, Given, Parts, StepKey
+    from manyhands.clinic.visit import Visit
 
 TOLERANCE = {"torch.float64": 1e-7, "torch.float32": 2e-3}  # of a vector's length; a compressed message has 1e-3
 COARSE = 5e-2  # of shorter numbers
@@ -16,32 +26,44 @@ COARSE = 5e-2  # of shorter numbers
 class Step:
     """One step. Vectors hold all parameters of the step's optimiser, one behind the other, in the order of `names`."""
 
-    names: list
-    sizes: list
-    given: list  # by rank: what the optimiser got
-    right: object = None  # the gradient of one process with the rows of all ranks; None where it is not known
-    raw: object = None  # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
-    scales: list | None = None  # by rank, what that is; None where it is not known
-    local: list = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
-    plain: object = None  # the mean over the ranks, whatever their shares
-    shares: list = field(default_factory=list)
-    rows: list = field(default_factory=list)  # by rank, digests
-    clips: list = field(default_factory=list)  # by rank
+    names: list[str]
+    sizes: list[int]
+    given: Sequence[torch.Tensor | None]  # by rank: what the optimiser got
+    # the gradient of one process with the rows of all ranks; None where it is not known
+    right: torch.Tensor | None = None
+    # what the run in one process has: the mean of the ranks' gradients, weighted by their rows
+    raw: torch.Tensor | None = None
+    scales: list[float] | None = None  # by rank, what that is; None where it is not known
+    local: list[torch.Tensor] = field(default_factory=list)  # by rank, before the ranks' gradients are averaged
+    plain: torch.Tensor | None = None  # the mean over the ranks, whatever their shares
+    shares: list[float] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)  # by rank, digests
+    clips: list[list[Clip]] = field(default_factory=list)  # by rank
     finite: bool = True  # whether no gradient of this step holds NaN or infinity
     parts: int = 1  # backward calls that add up on each rank; 1 where that is not so
     undivided: bool | None = False  # whether none of them was divided; None where the loss is not known
     missing: bool = False  # whether no optimiser got a gradient
-    holders: object = None  # for each number, the rank whose optimiser holds it; None where all hold the same
+    # for each number, the rank whose optimiser holds it; None where all hold the same
+    holders: torch.Tensor | None = None
     gathered: str = ""  # "whole": each rank's loss is that of the rows of all, by an all_gather that has no backward;
     # "parts": a loss looks at rows of other ranks, and what one process has for a gradient is not known
     weighted: bool = False  # whether `scales` come from products (0.5 * loss), and not from quotients
+
+
+if TYPE_CHECKING:
+    class Comparable(Step):
+        """A step that `judge._can_compare` has let through."""
+
+        given: list[torch.Tensor]
+        right: torch.Tensor
 
 
 class Evidence:
     """All ranks of a visit that have come through at least one step; or `members`, some of them, with the parameters of
     these `names` only. Ranks are numbered from 0 here: `members` has their numbers in the world."""
 
-    def __init__(self, visit, members=None, names=None):
+    def __init__(self, visit: Visit, members: Sequence[int] | None = None,
+                 names: Collection[str] | None = None) -> None:
         self.world, self.members, self.names = visit.ranks, list(members or range(visit.ranks)), names
         self.ranks = len(self.members)
         self.seen = [visit.seen[rank] for rank in self.members]
@@ -62,15 +84,15 @@ class Evidence:
         # the steps before the first one that leaves numbers that are not finite: no other can be compared
         self.count = next((number for number in range(count) if self.not_finite(number)), count)
 
-    def of(self, number, what):
+    def of(self, number: int, what: StepKey) -> list[Any]:
         """By rank: what was noted of this step."""
         return [one["steps"][number][what] for one in self.seen]
 
-    def _step(self, number):
+    def _step(self, number: int) -> Step:
         given = self.of(number, "given")
         # of a parameter that another rank's optimiser has, that one's gradient: an optimiser whose state is sharded
         given = [{**{name: value for other in given for name, value in other.items()}, **part} for part in given]
-        holders = None
+        holders: dict[str, torch.Tensor] | None = None
         if any(pieces := self.of(number, "pieces")):
             whole, holders = put_together(pieces, {name: part.numel() for name, part in self.first["start"].items()})
             given = [whole] * self.ranks
@@ -85,34 +107,34 @@ class Evidence:
         step = Step(names, sizes, [], missing=missing, clips=self.of(number, "clips"), rows=[
             [row for call in calls for row in call["rows"]] for calls in self.of(number, "calls")])
         if self.sharded:
-            whole = self._whole(given, names, number)
+            of_all = self._whole(given, names, number)
             step.sizes = [math.prod(self.sharded[name]["shape"]) if name in self.sharded else size
                           for name, size in zip(names, sizes)]
-            step.given, step.holders = [whole] * self.ranks, self._holders(given, names, number)
-            step.raw = step.right = None if whole is None else self._in_one_process(names, number)
+            step.given, step.holders = [of_all] * self.ranks, self._holders(given, names, number)
+            step.raw = step.right = None if of_all is None else self._in_one_process(names, number)
             step.scales = self._scales(number)
-            if step.right is not None and step.scales:
+            if step.raw is not None and step.scales:
                 step.right = step.raw / step.scales[0] if len(set(step.scales)) == 1 else None
             return self._checked(step, number)
         step.given = [vector(part, names, sizes) for part in given]
-        step.holders = holders and vector(holders, names, sizes)
+        step.holders = vector(holders, names, sizes) if holders else None
         step.local = [vector(part, names, sizes) for part in self.of(number, "local")]
         step.shares = shares(self.of(number, "backwards"), step.rows)
-        step.right = sum(share * part for share, part in zip(step.shares, step.local))
+        step.right = right = _sum(share * part for share, part in zip(step.shares, step.local))
         by_rows = shares([[]] * self.ranks, step.rows)
-        step.raw = sum(share * part for share, part in zip(by_rows, step.local))
+        step.raw = _sum(share * part for share, part in zip(by_rows, step.local))
         step.scales = self._scales(number)
         if step.scales:
-            step.right = sum(share * part / scale
-                             for share, part, scale in zip(step.shares, step.local, step.scales))
+            step.right = right = _sum(share * part / scale
+                                      for share, part, scale in zip(step.shares, step.local, step.scales))
         step.weighted = all(one.get("weighted") for of_rank in self.of(number, "backwards") for one in of_rank)
-        step.plain = sum(step.local) / self.ranks
+        step.plain = _sum(step.local) / self.ranks
         step.gathered = self._gathered(number, step)
         if step.gathered == "whole":
-            step.right = step.right * self.ranks
+            step.right = right * self.ranks
         return self._checked(step, number)
 
-    def _checked(self, step, number):
+    def _checked(self, step: Step, number: int) -> Step:
         step.finite = all(map(finite, [*step.given, *step.local]))
         if step.right is not None and not finite(step.right):
             step.right = None
@@ -125,22 +147,23 @@ class Evidence:
                 scale_of_each(of_rank, self.ranks) == 1.0 for of_rank in backwards)
         return step
 
-    def not_finite(self, number):
+    def not_finite(self, number: int) -> tuple[str, dict[int, torch.Tensor]] | None:
         """What holds NaN or infinity in a step, and on which ranks: ("local" | "given" | "weights", {rank: tensor}); or
         None. A GradScaler leaves such gradients out, so only weights count then."""
         step = self.steps[number]
         weights = [list(weights.values()) for weights in self.of(number, "weights")]
-        looked_at = {"weights": weights}
+        looked_at: dict[str, list[list[Any]]] = {"weights": weights}
         if not self.first["scaled"]:
             looked_at = {"local": [[one] for one in step.local], "given": [[one] for one in step.given], **looked_at}
         for what, by_rank in looked_at.items():
-            found = {rank: next(one for one in parts if not finite(one)) for rank, parts in enumerate(by_rank)
+            found = {rank: next(one for one in parts if one is not None and not finite(one))
+                     for rank, parts in enumerate(by_rank)
                      if not all(map(finite, parts))}
             if found:
                 return what, found
         return None
 
-    def _gathered(self, number, step):
+    def _gathered(self, number: int, step: Step) -> str:
         """Whether what the model gives is gathered from other ranks before backward: see `Step.gathered`."""
         messages = self.of(number, "messages")[0]
         gathers = [one for one in messages if one["call"].startswith("allgather") and one["follows"]
@@ -155,29 +178,31 @@ class Evidence:
             abs(a - b) <= CLOSE * abs(b) for a, b in zip(of_rank, values[0])) for of_rank in values[1:])
         return "" if back else "whole" if same and len(set(map(tuple, step.rows))) == self.ranks else "parts"
 
-    def _scales(self, number):
+    def _scales(self, number: int) -> list[float] | None:
         scales = [loss_scale(of_rank, self.ranks) for of_rank in self.of(number, "backwards")]
-        return scales if all(scales) else None
+        known = [scale for scale in scales if scale]
+        return known if len(known) == len(scales) else None
 
-    def _holders(self, given, names, number):
+    def _holders(self, given: list[Given], names: list[str], number: int) -> torch.Tensor | None:
         numbered = [{name: part.new_full(part.shape, rank) for name, part in of_rank.items() if part is not None}
                     for rank, of_rank in enumerate(given)]
         return self._whole(numbered, names, number)
 
-    def _whole(self, given, names, number):
+    def _whole(self, given: Sequence[Mapping[str, torch.Tensor | None]], names: list[str],
+               number: int) -> torch.Tensor | None:
         import torch
 
-        cuts, parts = self.of(number, "cuts")[0], {}
+        cuts = self.of(number, "cuts")[0]
+        parts: list[torch.Tensor | None] = []
         for name in names:
             shard = self.sharded.get(name)
             shard = shard and {**shard, "placements": cuts.get(name, shard["placements"])}
-            parts[name] = joined({rank: part[name] for rank, part in zip(self.members, given)
-                                  if part.get(name) is not None}, shard)
-        if any(part is None for part in parts.values()):
-            return None
-        return torch.cat([part.reshape(-1).double() for part in parts.values()])
+            held = {rank: part.get(name) for rank, part in zip(self.members, given)}
+            parts.append(joined({rank: part for rank, part in held.items() if part is not None}, shard))
+        known = [part.reshape(-1).double() for part in parts if part is not None]
+        return torch.cat(known) if len(known) == len(parts) else None
 
-    def _in_one_process(self, names, number):
+    def _in_one_process(self, names: list[str], number: int) -> torch.Tensor | None:
         import torch
 
         gradient = self.tried_gradient(number)
@@ -185,14 +210,14 @@ class Evidence:
             return None
         return torch.cat([gradient[name].double() for name in names])
 
-    def tried_gradient(self, number=0):
+    def tried_gradient(self, number: int = 0) -> Parts | None:
         """A step's gradient of the run in one process, {name: numbers}; None where it is no measure of anything."""
         one = self.one
         if not one or "not" in one or not all(one[key] <= self.coarse for key in ("far", "unfaithful")):
             return None
         return one["gradients"][number] if number < len(one["gradients"]) else None
 
-    def start_differs(self):
+    def start_differs(self) -> list[str]:
         """[names] of parameters that do not begin the same on all ranks that hold the same part of them."""
         if self.sharded and self.ranks < self.world:
             return []
@@ -201,7 +226,7 @@ class Evidence:
                 if any(apart(starts[rank].get(name), starts[group[0]].get(name)) > self.tolerance
                        for group in twins([one["sharded"].get(name) for one in self.seen]) for rank in group[1:])]
 
-    def weights_apart(self, number):
+    def weights_apart(self, number: int) -> list[float]:
         """By rank: how far its weights after a step are from rank 0's, in parts of their length."""
         if self.sharded:
             return [0.0] * self.ranks
@@ -209,27 +234,31 @@ class Evidence:
         return [max((apart(part[name], own) for name, own in weights[0].items()
                      if name in part and (self.names is None or name in self.names)), default=0.0) for part in weights]
 
-    def after(self, rank, number):
+    def after(self, rank: int, number: int) -> Parts:
         """{name: numbers}: a rank's weights after a step; as the next one begins, where that is known, since a script
         may send them after its optimiser's step."""
         steps = self.seen[rank]["steps"]
         return {**steps[number]["weights"], **(steps[number + 1]["begin"] if number + 1 < self.count else {})}
 
 
-def vector(parts, names, sizes):
+def _sum(parts: Iterable[torch.Tensor]) -> torch.Tensor:
+    return cast("torch.Tensor", sum(parts))  # of one part or more
+
+
+def vector(parts: Mapping[str, torch.Tensor | None], names: Sequence[str], sizes: Sequence[int]) -> torch.Tensor:
     import torch
 
+    held = [parts.get(name) for name in names]
     return torch.cat([torch.zeros(0, dtype=torch.float64)] + [
-        torch.zeros(size, dtype=torch.float64) if parts.get(name) is None else parts[name].double()
-        for name, size in zip(names, sizes)])
+        torch.zeros(size, dtype=torch.float64) if part is None else part.double() for part, size in zip(held, sizes)])
 
 
-def finite(tensor):
+def finite(tensor: torch.Tensor | None) -> bool:
     """Whether it holds neither NaN nor infinity; what is not known counts as finite."""
     return tensor is None or bool(tensor.isfinite().all())
 
 
-def apart(a, b):
+def apart(a: torch.Tensor | None, b: torch.Tensor | None) -> float:
     """The length of the difference, in parts of b's length; inf where they cannot be compared. What is not finite is
     the same where both have it at the same places."""
     if a is None or b is None or a.shape != b.shape:
@@ -241,7 +270,7 @@ def apart(a, b):
     return float((a - b).norm() / b.norm().clamp(min=1e-30)) if b.numel() and not a.equal(b) else 0.0
 
 
-def fit(given, wanted):
+def fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[float, float]:
     """(factor, rest): `given` is factor * `wanted`, up to a rest in parts of the length of `given`."""
     length = float(wanted @ wanted)
     if not length or not float(given @ given):
@@ -250,9 +279,10 @@ def fit(given, wanted):
     return factor, float((given - factor * wanted).norm() / given.norm())
 
 
-def buffers_apart(evidence):
+def buffers_apart(evidence: Evidence) -> tuple[list[str], int | None]:
     """The buffers that differ as forward begins, in every step from the second on, and the number of the first."""
-    names = first = None
+    names: set[str] | None = None
+    first = None
     for number in range(1, evidence.count):
         buffers = evidence.of(number, "buffers")
         if buffers[0]:

@@ -1,18 +1,33 @@
 """Optimisers that hold a part of the model's weights, laid one behind the other, and not its parameters (ZeRO by hand):
 which numbers of which parameters these are. They are recognised by their values before the first step."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+    from torch.optim import Optimizer
+
+    from manyhands.clinic.noted import Pieces
+
+
+Place = tuple[str, int, int, int]  # (name, begin in the parameter, count, begin in the part)
+
 
 class FlatParts:
     """What the optimisers of one rank hold, and the gradients they got since these were last taken."""
 
-    def __init__(self):
-        self._places, self._pieces = {}, {}  # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
+    def __init__(self) -> None:
+        self._places: dict[int, list[Place]] = {}
+        self._pieces: Pieces = {}  # id of an optimiser's parameter -> its places; {name: [(begin, numbers)]}
 
-    def holds(self, optimizer):
+    def holds(self, optimizer: Optimizer) -> bool:
         """Whether this optimiser holds parts of the model."""
         return any(self._places.get(id(part)) for part in _of(optimizer))
 
-    def note(self, optimizer, parameters):
+    def note(self, optimizer: Optimizer, parameters: Mapping[str, torch.Tensor]) -> None:
         """Note the gradients that this optimiser gets, of parts of the model's `parameters`, {name: parameter}."""
         for part in _of(optimizer):
             if id(part) not in self._places:
@@ -22,16 +37,16 @@ class FlatParts:
                 for name, begin, count, at in self._places[id(part)]:
                     self._pieces.setdefault(name, []).append((begin, numbers[at:at + count].clone()))
 
-    def take(self):
+    def take(self) -> Pieces:
         pieces, self._pieces = self._pieces, {}
         return pieces
 
 
-def _of(optimizer):
+def _of(optimizer: Optimizer) -> list[torch.Tensor]:
     return [part for group in optimizer.param_groups for part in group["params"]]
 
 
-def places(part, parameters):
+def places(part: torch.Tensor, parameters: Mapping[str, torch.Tensor]) -> list[Place]:
     """[(name, begin in the parameter, count, begin in the part)] of the parameters that this part holds numbers of. A
     number that occurs once in the model tells where it comes from; parameters with no such number are left out."""
     import torch
@@ -42,10 +57,12 @@ def places(part, parameters):
     whole, numbers = torch.cat(list(flat.values())), part.detach().reshape(-1).float()
     values, counts = whole.unique(return_counts=True)
     rare = torch.isin(numbers, values[counts == 1]).nonzero().flatten().tolist()
-    begins, begin = {}, 0
+    begins: dict[str, int] = {}
+    begin = 0
     for name, one in flat.items():
         begins[name], begin = begin, begin + one.numel()
-    found, at = [], 0
+    found: list[Place] = []
+    at = 0
     for place in rare:
         if place < at:
             continue
@@ -61,12 +78,14 @@ def places(part, parameters):
     return found
 
 
-def put_together(pieces, sizes):
+def put_together(pieces: Sequence[Pieces],
+                 sizes: Mapping[str, int]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """({name: gradient}, {name: for each of its numbers, the rank that holds it}) from the pieces of all ranks. Those
     that the ranks do not hold whole are left out."""
     import torch
 
-    whole, holders = {}, {}
+    whole: dict[str, torch.Tensor] = {}
+    holders: dict[str, torch.Tensor] = {}
     for name, size in sizes.items():
         gradient, holder = torch.zeros(size), torch.full((size,), -1)
         for rank, of_rank in enumerate(pieces):

@@ -1,13 +1,17 @@
 """The watch over the ranks of a script: all that have not ended wait in the same call for too long; then they are
 stopped, and it is said who waits for whom, as for the cell of a cluster."""
 
+from __future__ import annotations
+
 import json
 import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.cluster.faults import explain
 from manyhands.cluster.faults.kinds import Outcome
@@ -16,9 +20,16 @@ from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.recorder import read
 from manyhands.cluster.on_rank.signalled_stack import Outside
 
+if TYPE_CHECKING:
+    from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.launch.run_script import Launch
+
 PERIOD_S, STALE_S = 0.2, 3.0
 OUTSIDE_AFTER_S, OUTSIDE_S = 2.0, 0.5  # a rank that has not reported for so long is looked at from outside, so often
 LAST_LINES = 8  # of what a rank wrote: there a library says why it has ended the process
+
+
+Report = dict[str, Any]  # where a rank stands, as `reporter.Reporter` writes it
 
 
 class Watcher:
@@ -27,25 +38,29 @@ class Watcher:
     without a hang they are the last ones.
     """
 
-    def __init__(self, notes, ranks, patience_s):
+    def __init__(self, notes: str, ranks: int, patience_s: float) -> None:
         self.notes, self.ranks, self.patience_s = notes, ranks, patience_s
-        self.hang = self.reports = None
-        self._since, self._over = {}, threading.Event()
-        self._outside, self._seen = Outside(notes), {}  # {rank: its last report, and what was seen of it since}
+        self.hang: Literal["hang"] | None = None
+        self.reports: dict[int, Report] | None = None
+        self._since: dict[int, tuple[tuple[Any, ...], float]] = {}
+        self._over = threading.Event()
+        self._outside = Outside(notes)
+        self._seen: dict[int, tuple[Report, Report]] = {}  # {rank: its last report, and what was seen of it since}
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> Watcher:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
         if not self.hang:
-            self.reports = {rank: seen if report == own else report for rank, report in
-                            reports_of(self.notes, self.ranks).items() for own, seen in [self._seen.get(rank, (0, 0))]}
+            self.reports = {rank: seen if report == own else report
+                            for rank, report in reports_of(self.notes, self.ranks).items()
+                            for own, seen in [self._seen.get(rank, ({}, {}))]}
 
-    def _look(self):
+    def _look(self) -> None:
         while not self._over.wait(PERIOD_S):
             reports = {rank: self._also_from_outside(rank, report)
                        for rank, report in reports_of(self.notes, self.ranks).items()}
@@ -56,13 +71,13 @@ class Watcher:
                     self._outside.end(rank)
                 return
 
-    def _also_from_outside(self, rank, report):
+    def _also_from_outside(self, rank: int, report: Report) -> Report:
         """The report of a rank, or what is seen of it where it has not reported for long."""
         now = time.monotonic()
         if report["state"] != "runs" or now - report["time"] < OUTSIDE_AFTER_S:
             self._seen.pop(rank, None)
             return report
-        before, seen = self._seen.get(rank, (None, None))
+        before, seen = self._seen.get(rank, ({}, {}))
         if before != report or now - seen["time"] >= OUTSIDE_S:
             stands = self._outside.look(rank)
             if stands is None:
@@ -71,7 +86,7 @@ class Watcher:
             self._seen[rank] = report, seen
         return seen
 
-    def _all_wait(self, reports):
+    def _all_wait(self, reports: Mapping[int, Report]) -> bool:
         now = time.monotonic()
         for rank, report in reports.items():
             stands = (report["state"], report["key"], report["blocked"])
@@ -84,7 +99,7 @@ class Watcher:
             now - since >= self.patience_s for _, since in self._since.values())
 
 
-def reports_of(notes, ranks):
+def reports_of(notes: str, ranks: int) -> dict[int, Report]:
     found = {}
     for rank in range(ranks):
         try:
@@ -94,7 +109,8 @@ def reports_of(notes, ranks):
     return found
 
 
-def report(notes, ranks, done, reason, limit_s, reports=None):
+def report(notes: str, ranks: int, done: Launch, reason: str | None, limit_s: float,
+           reports: Mapping[int, Report] | None = None) -> Fault | None:
     """The `Fault` of a run, `done`, that was stopped for `reason`, "hang" or "limit", or in which a rank raised or was
     killed; None if all is well. `reports`: where the ranks stood; by default their last ones."""
     reports = reports or reports_of(notes, ranks)

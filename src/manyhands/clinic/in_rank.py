@@ -12,7 +12,7 @@ import time
 import traceback
 
 
-def rank_and_size():
+def rank_and_size() -> tuple[int, int]:
     """This process's number and how many there are, as its launcher says."""
     for rank, size in (("HOROVOD_RANK", "HOROVOD_SIZE"), ("RANK", "WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")):
         if rank in os.environ:
@@ -20,7 +20,7 @@ def rank_and_size():
     return 0, 1
 
 
-def note_error(folder, rank, error, script):
+def note_error(folder: str, rank: int, error: BaseException, script: str) -> None:
     """The exception, without the frames of this program and of runpy above the script's own, and with few of libraries.
     """
     from manyhands.clinic.reporter import write_json
@@ -37,7 +37,7 @@ def note_error(folder, rank, error, script):
     traceback.print_exception(error)
 
 
-def main():
+def main() -> None:
     folder, script, *arguments = sys.argv[1:]
     faulthandler.enable()
     rank, size = rank_and_size()

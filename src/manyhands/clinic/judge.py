@@ -1,14 +1,25 @@
 """What the evidence means: mistakes and remarks, each with what was measured."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Literal, TypeGuard, cast
+
 from manyhands.clinic.data_rules import data_mistakes, givers
 from manyhands.clinic.evidence import apart, buffers_apart, fit
-from manyhands.clinic.part_rules import copies_of_sharded, parts_held
+from manyhands.clinic.part_rules import copies_of_sharded, own_parts, parts_held
 from manyhands.clinic.rule import Finding, rule
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.clinic.evidence import Comparable, Evidence, Step
+    from manyhands.clinic.noted import Clip
 
 NEAR = 0.02  # a factor counts as N, 1 or 1 / N up to so much
 
 
-def mistakes(evidence):
+def mistakes(evidence: Evidence) -> list[Finding]:
     """The likely mistakes, [Finding]; what only follows from another is left out."""
     if _silent(evidence):
         alone = Finding("alone", {"wrapper": evidence.first["wrapper"], "remedy": _way_to_average(evidence)})
@@ -30,13 +41,13 @@ def mistakes(evidence):
     return found
 
 
-def start_mistakes(evidence):
+def start_mistakes(evidence: Evidence) -> list[Finding]:
     """Ranks that begin with different weights."""
     names = evidence.start_differs()
     return [Finding("start", {"names": names, "of": len(evidence.first["start"])})] if names else []
 
 
-def _silent(evidence):
+def _silent(evidence: Evidence) -> bool:
     """Whether the ranks were timed, and none of them has sent anything, by torch.distributed or otherwise."""
     other_ways = {"horovod", "mpi4py"} & set(evidence.first["frameworks"])
     return evidence.ranks > 1 and not other_ways and len(evidence.cost) == evidence.ranks and all(
@@ -47,11 +58,11 @@ def _silent(evidence):
 
 
 @rule
-def _numbers(evidence):
+def _numbers(evidence: Evidence) -> list[Finding]:
     """Gradients or weights that are not finite, and gradients that are 0 in every step."""
     number = evidence.count
-    if number < len(evidence.steps):
-        what, by_rank = evidence.not_finite(number)
+    if number < len(evidence.steps) and (broken := evidence.not_finite(number)):
+        what, by_rank = broken
         key = "nan" if any(tensor.isnan().any() for tensor in by_rank.values()) else "infinite"
         return [Finding(key, {"step": number + 1, "place": what, "ranks": sorted(by_rank)})]
     if any(given is None or float(given.norm()) for step in evidence.steps for given in step.given):
@@ -60,23 +71,23 @@ def _numbers(evidence):
     return [Finding("no gradient" if made else "zero", {"steps_n": evidence.count})]
 
 
-def compared(evidence):
+def compared(evidence: Evidence) -> int:
     """How many steps there are whose gradient was held against the gradient of one process."""
     return sum(_can_compare(step) and not _changed_by_value(evidence, step) for step in evidence.steps[:evidence.count])
 
 
-def _can_compare(step):
+def _can_compare(step: Step) -> TypeGuard[Comparable]:
     return step.finite and step.right is not None and float(step.right.norm()) > 0
 
 
-def _changed_by_value(evidence, step):
+def _changed_by_value(evidence: Evidence, step: Comparable) -> bool:
     """Whether clipping by value may be why the gradient points elsewhere."""
     return any(kind == "value" for clips in step.clips for kind, _ in clips) and any(
         fit(given, step.right)[1] > evidence.tolerance for given in step.given)
 
 
 @rule
-def _gradient(evidence):
+def _gradient(evidence: Evidence) -> list[Finding]:
     """What the optimisers got, against the gradient of one process: the first step that is wrong is described."""
     lengths = []
     for number, step in enumerate(evidence.steps[:evidence.count]):
@@ -97,14 +108,14 @@ def _gradient(evidence):
     return _length(evidence, lengths)
 
 
-def _factor(step, fitted):
+def _factor(step: Comparable, fitted: float) -> float:
     """How long the averaged gradient is, in parts of that of one process. Clipping after the average changes that: the
     norm that it has found tells it then."""
     norms = [clips[-1][1] for clips in step.clips if clips]
     return norms[0] / float(step.right.norm()) if norms and 0 < norms[0] < float("inf") else fitted
 
 
-def _length(evidence, lengths):
+def _length(evidence: Evidence, lengths: list[tuple[float, Comparable]]) -> list[Finding]:
     """Mistakes in the length of the gradient, [(factor, step)]. The script may scale its loss, or the gradients, or one
     to undo the other: the product counts, where the loss's part is known. A factor that changes from step to step is no
     division: the script sets the length itself. So it may do where its loss is not known or has a weight (0.5 * loss),
@@ -129,16 +140,17 @@ def _length(evidence, lengths):
     return [Finding(key, values)] if key else [Finding("factor", {"factor": factor})]
 
 
-def _varies(evidence):
+def _varies(evidence: Evidence) -> bool:
     """Whether the gradient points where that of one process does, and has a length that the script sets: one that the
     mistakes of length do not explain."""
-    factors = [fit(step.given[0], step.right) for step in evidence.steps[:evidence.count]
-               if _can_compare(step) and not any(step.clips) and step.scales]
-    factors = [factor for factor, rest in factors if rest < evidence.tolerance]
-    return not evidence.first["scaled"] and factors and max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0
+    fits = [fit(step.given[0], step.right) for step in evidence.steps[:evidence.count]
+            if _can_compare(step) and not any(step.clips) and step.scales]
+    factors = [factor for factor, rest in fits if rest < evidence.tolerance]
+    return not evidence.first["scaled"] and bool(factors) and (
+        max(factors) > (1 + NEAR) * min(factors) and min(factors) > 0)
 
 
-def undivided_parts(evidence):
+def undivided_parts(evidence: Evidence) -> list[Finding]:
     """Several backward calls that add up in a step, undivided or of a loss that is not known: [Finding]."""
     for step in evidence.steps[:evidence.count]:
         if step.undivided is not False and _can_compare(step) and not evidence.first["scaled"] and (
@@ -147,25 +159,26 @@ def undivided_parts(evidence):
     return []
 
 
-def untold(evidence):
+def untold(evidence: Evidence) -> Literal["summed", "uneven"] | None:
     """Where the script's loss is not known: "summed" or "uneven", what may be right or wrong; or None."""
     found = set()
     for step in evidence.steps[:evidence.count]:
         if step.right is None or step.scales or evidence.ranks == 1:
             continue
         for key, wanted in (("summed", step.right), ("uneven", step.plain)):
-            factor, rest = fit(step.given[0], wanted) if wanted is not None else (0.0, 1.0)
+            given = step.given[0]
+            factor, rest = fit(given, wanted) if wanted is not None and given is not None else (0.0, 1.0)
             if rest < evidence.tolerance and (key == "uneven" or abs(factor / evidence.ranks - 1) < NEAR):
                 found.add(key)
                 break
     return "summed" if "summed" in found else "uneven" if found and _uneven(evidence) else None
 
 
-def _uneven(evidence):
+def _uneven(evidence: Evidence) -> bool:
     return any(max(step.shares, default=0) - min(step.shares, default=0) > 1e-9 for step in evidence.steps)
 
 
-def _other(evidence, number, step):
+def _other(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     """A gradient that is not along that of one process: which one is it? None where an unknown loss decides."""
     near, n = evidence.tolerance, evidence.ranks
     last = _before(evidence, number)
@@ -174,7 +187,7 @@ def _other(evidence, number, step):
     found = parts_held(evidence, number, step)
     if found:
         return found
-    if not step.local or getattr(step, "gathered", "") == "parts":
+    if not step.local or step.plain is None or getattr(step, "gathered", "") == "parts":
         return None  # all ranks have the same; or what one process has is not known: a remark
     differ = max(apart(local, step.plain) for local in step.local) > near
     if differ and all(_is_own(*of_rank, near) for of_rank in zip(step.given, step.local, step.clips)):
@@ -191,9 +204,10 @@ def _other(evidence, number, step):
     if len(norms) == n and all(abs(norm / max(float(local.norm()), 1e-30) - 1) < NEAR
                                for norm, local in zip(norms, step.local)):
         return Finding("clip first", {"norms": norms, "right": float(step.right.norm())})
-    if last is not None and max(fit(given, evidence.steps[last].right)[1] for given in step.given) < near:
+    before = None if last is None else evidence.steps[last].right
+    if before is not None and max(fit(given, before)[1] for given in step.given) < near:
         return Finding("late", {"step": number + 1})
-    own = _own_parts(step, near)
+    own = own_parts(step, step.plain, near)
     if own and len(own) == len(step.names):
         return Finding("own", {"step": number + 1, "remedy": _way_to_average(evidence)})
     if own:
@@ -203,14 +217,12 @@ def _other(evidence, number, step):
     return Finding("other", {"step": number + 1, "apart": max(apart(given, step.right) for given in step.given)})
 
 
-
-
-def _is_own(given, local, clips, near):
+def _is_own(given: torch.Tensor, local: torch.Tensor, clips: list[Clip], near: float) -> bool:
     """Whether a rank's optimiser got the rank's own gradient; clipping may have shortened it."""
     return apart(given, local) < near or bool(clips) and fit(given, local)[1] < near
 
 
-def _way_to_average(evidence, names=()):
+def _way_to_average(evidence: Evidence, names: Collection[str] = ()) -> str | None:
     """Which remedy fits a script whose gradients (of the parameters `names` only) are not averaged: a key of
     `clinic_words.REMEDIES`, or None."""
     ddp = evidence.first.get("ddp") or {}
@@ -222,28 +234,29 @@ def _way_to_average(evidence, names=()):
     return "not through the wrapper" if not synchronised else None if any(synchronised) else "always in no_sync"
 
 
-def _before(evidence, number):
+def _before(evidence: Evidence, number: int) -> int | None:
     """The number of the last step before this one whose optimiser has the same parameters; or None."""
     return next((earlier for earlier in reversed(range(number))
                  if evidence.steps[earlier].names == evidence.steps[number].names
                  and evidence.steps[earlier].right is not None), None)
 
 
-def _follows(evidence, last, number, step):
+def _follows(evidence: Evidence, last: int, number: int, step: Comparable) -> bool:
     """Whether the gradient of that last step is still in it; clipping may have shortened both together. Parameters
     whose gradient the script changed in the last step (a tied embedding) decide nothing."""
     import torch
 
-    before, known = evidence.steps[last], []
+    before = cast("Comparable", evidence.steps[last])  # as `_before` has found it
+    fits: list[bool] = []
     for size, right, *given in zip(step.sizes, *(one.split(step.sizes) for one in (before.right, *before.given))):
-        known += [all(fit(one, right)[1] < evidence.tolerance for one in given)] * size
-    known = torch.tensor(known) if any(known) else slice(None)
+        fits += [all(fit(one, right)[1] < evidence.tolerance for one in given)] * size
+    known = torch.tensor(fits) if any(fits) else slice(None)
     return all(min(min(fit((given - last)[known], one[known])[1], fit(given[known], (last + one)[known])[1])
                    for one in (step.right, *step.local[rank:rank + 1])) < evidence.tolerance
                for rank, (given, last) in enumerate(zip(step.given, before.given)))
 
 
-def elsewhere(evidence):
+def elsewhere(evidence: Evidence) -> list[Finding]:
     """The remark on a gradient that is the same on all ranks and merely is not that of one process, as [Finding]."""
     if found := _gradient(evidence):
         return [one for one in found if one.key == "own length"]
@@ -256,7 +269,8 @@ def elsewhere(evidence):
             continue
         if getattr(step, "gathered", "") == "parts":
             return [Finding("gathers rows", {"step": number + 1})]
-        if step.local and not step.scales and max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance:
+        if step.local and step.plain is not None and not step.scales and (
+                max(fit(one, step.plain)[1] for one in step.given) < evidence.tolerance):
             continue  # the remark "uneven"
         pairs = zip(step.given[0].split(step.sizes), step.right.split(step.sizes))
         parts = [fit(given, right) for given, right in pairs if float(right.norm()) and float(given.norm())]
@@ -271,26 +285,11 @@ def elsewhere(evidence):
     return [Finding("length varies", {})] if _varies(evidence) else []
 
 
-def _own_parts(step, near):
-    """The names of parameters whose gradient is each rank's own, or a multiple of it."""
-    by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
-               for given, local in zip(step.given, step.local)]
-    means, found = step.plain.split(step.sizes), []
-    for place, name in enumerate(step.names):
-        pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
-        own = all(apart(given, local) < near for given, local in pairs)
-        along = all(fit(given, local)[1] < near for given, local in pairs) and any(
-            fit(given, mean)[1] > near for given, _ in pairs)
-        if along or own and any(apart(local, mean) > near for _, local in pairs):
-            found.append(name)
-    return found
-
-
 # -- what else keeps ranks apart ---------------------------------------------------------------------------------------
 
 
 @rule
-def _rates(evidence):
+def _rates(evidence: Evidence) -> list[Finding]:
     """Learning rates that differ, in the steps that were written down or in those that were timed (a warm-up may have
     the same rates on all ranks)."""
     noted = [[[options.get("lr") for options, _ in groups] for groups in evidence.of(number, "groups")]
@@ -304,7 +303,7 @@ def _rates(evidence):
 
 
 @rule
-def _metrics(evidence):
+def _metrics(evidence: Evidence) -> list[Finding]:
     """A scheduler that waits for a plateau decides on each rank by the loss that this rank gives it."""
     for values in zip(*(cost.get("metrics", ()) for cost in evidence.cost.values())):
         if max(values) - min(values) > 1e-6 * abs(max(values)):
@@ -313,7 +312,7 @@ def _metrics(evidence):
 
 
 @rule
-def _drift(evidence):
+def _drift(evidence: Evidence) -> list[Finding]:
     for number in range(evidence.count):
         far = evidence.weights_apart(number)
         if max(far) > evidence.tolerance:
@@ -323,7 +322,7 @@ def _drift(evidence):
 
 
 @rule
-def _buffers(evidence):
+def _buffers(evidence: Evidence) -> list[Finding]:
     """No broadcast was asked for, so the buffers differ."""
     names, step = buffers_apart(evidence)
     wrong = names and not (evidence.first.get("ddp") or {}).get("sends buffers")

@@ -1,5 +1,14 @@
 """The sentences on kinds of parallelism: what a script looks like, and what was compared in its groups."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.clinic.evidence import Evidence
+    from manyhands.clinic.layouts import Layout
+
 NAMED = 4  # so many names of parameters are shown
 # as in `clinic_words.MISTAKES`
 MISTAKES_OF_LAYOUTS = {
@@ -84,7 +93,7 @@ LAYOUT = {"looks": "The script looks like {kinds}.",
           "open": "It was not determined whether the parts together compute what a single process would compute."}
 
 
-def looks_like(layout, evidence):
+def looks_like(layout: Layout, evidence: Evidence | None) -> str:
     """What the script looks like, and what was compared inside its groups."""
     shown = {"parts": _sets(layout.parts), "groups": _sets(layout.groups), "steps": layout.steps,
              "again": layout.again}
@@ -105,5 +114,5 @@ def looks_like(layout, evidence):
     return " ".join([*said, LAYOUT["open"]])
 
 
-def _sets(groups):
+def _sets(groups: Sequence[Sequence[int]]) -> str:
     return ", ".join("{" + ", ".join(map(str, group)) + "}" for group in groups)

@@ -1,20 +1,29 @@
 """Which ranks train what: data parallelism over the world, or a different kind of parallelism, in which some groups of
 ranks may be data parallel. Only such groups can be compared with one process."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from manyhands.clinic import judge
+from manyhands.clinic.average_rules import average_mistakes, share_outer
 from manyhands.clinic.data_rules import data_mistakes
 from manyhands.clinic.dtensor_parts import cut_groups
-from manyhands.clinic.evidence import Evidence, apart, fit, vector
+from manyhands.clinic.evidence import Evidence, apart
 from manyhands.clinic.part_rules import copies_in_group, different_losses, tied_copies
 from manyhands.clinic.rule import Finding
 from manyhands.clinic.sent_groups import (
     MOST, first_inside, groups_inside, groups_of_sums, messages_of, sizes_of, stages,
 )
 
+if TYPE_CHECKING:
+
+    from manyhands.clinic.noted import Seen, StepNoted
+    from manyhands.clinic.visit import Visit
+
 DATA = {"same rows", "same places", "replicas", "sampler rank"}  # found where ranks hold parts of one row
-TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
 AVERAGES = ("allreduce", "reducescatter", "allgather", "send", "recv")  # how weights are averaged
 
 
@@ -24,23 +33,23 @@ class Layout:
     gradients, `parts` groups of ranks that hold parts of one model, `names` the parameters that each rank trains
     alone."""
 
-    kinds: list
-    groups: list = field(default_factory=list)
-    parts: list = field(default_factory=list)
-    names: list = field(default_factory=list)
+    kinds: list[str]
+    groups: list[list[int]] = field(default_factory=list)
+    parts: Sequence[Sequence[int]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     again: int = 0  # the step as which began all ranks had the same weights again
     steps: int = 0
     checked: bool = False
     changed: bool = False  # whether the gradient in a group is not known to be the mean over its rows
-    found: list = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
+    found: list[Finding] = field(default_factory=list)  # mistakes, as `judge.mistakes` gives them
 
     @property
-    def settled(self):
+    def settled(self) -> bool:
         """Whether what was compared decides: not where only groups were, whose means may have to be averaged, too."""
         return self.checked and self.kinds != ["groups"]
 
 
-def examined(visit):
+def examined(visit: Visit) -> tuple[Evidence | None, list[Finding], Layout | None]:
     """(evidence, mistakes, layout) of a visit whose ranks have all come through a step. The layout is None for data
     parallelism over the world, and the evidence None where ranks hold parts whose gradients cannot be put together."""
     ranks = range(visit.ranks)
@@ -49,22 +58,22 @@ def examined(visit):
         found = data_mistakes(evidence)
         return None, found, Layout(["flat"], steps=evidence.count, found=found)
     alike = all(sizes_of(visit, rank) == sizes_of(visit, 0) for rank in ranks)
-    evidence = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
+    whole = Evidence(visit) if alike or visit.seen[0]["sharded"] else None
     cut = sorted({tuple(group) for rank in ranks for shard in visit.seen[rank]["sharded"].values()
                   for group in cut_groups(shard)})
-    if cut:
-        return _tensors(visit, evidence, [list(group) for group in cut])
-    found = judge.mistakes(evidence) if evidence else [Finding("parts", {})]
+    if cut and whole:
+        return _tensors(visit, whole, [list(group) for group in cut])
+    found = judge.mistakes(whole) if whole else [Finding("parts", {})]
     layout = _recognised(visit, found) if found else None
     if layout is None:
-        return evidence, found if evidence else [], None
+        return whole, found if whole else [], None
     return None, layout.found, layout
 
 
 # -- tensor parallelism by DTensor -------------------------------------------------------------------------------------
 
 
-def _tensors(visit, evidence, parts):
+def _tensors(visit: Visit, evidence: Evidence, parts: list[list[int]]) -> tuple[Evidence, list[Finding], Layout]:
     """The run in one process holds tensor parallelism to what it should be, where the copy could be run."""
     found = [one for one in judge.mistakes(evidence) if one.key != "alone"]
     apart_in = [group for group in parts if _placed_whole(visit, group) and _rows_differ(visit, group)]
@@ -80,26 +89,26 @@ def _tensors(visit, evidence, parts):
                                    changed=bool(judge.elsewhere(evidence)))
 
 
-def _placed_whole(visit, group):
+def _placed_whole(visit: Visit, group: Sequence[int]) -> bool:
     """Whether each rank's input was declared to be the same on all ranks of the group."""
     placed = [call["placed"] for rank in group for call in visit.seen[rank]["steps"][0]["calls"][:1]]
     return len(placed) == len(group) and all(one == "whole" for one in placed)
 
 
-def _rows_differ(visit, group):
+def _rows_differ(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks' rows differ in each of the steps."""
     count = min(len(visit.seen[rank]["steps"]) for rank in group)
     return all(len({tuple(_rows(visit.seen[rank]["steps"][number])) for rank in group}) > 1 for number in range(count))
 
 
-def _rows(step):
+def _rows(step: StepNoted) -> list[str]:
     return [row for call in step["calls"] for row in call["rows"]]
 
 
 # -- other kinds, by what was sent -------------------------------------------------------------------------------------
 
 
-def _recognised(visit, found):
+def _recognised(visit: Visit, found: list[Finding]) -> Layout | None:
     """A `Layout`, or None where the mistakes that were found are no sign of another kind of parallelism."""
     ranks, keys = range(visit.ranks), {one.key for one in found}
     world = tuple(ranks)
@@ -142,7 +151,7 @@ def _recognised(visit, found):
     return _within(visit, layout)
 
 
-def _mostly_other(visit, group):
+def _mostly_other(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks of a group hold different parameters of the same layers, and have the same rows."""
     sizes = sizes_of(visit, group[0])
     known = _rows(visit.seen[group[0]]["steps"][0]) and not _rows_differ(visit, group)
@@ -151,20 +160,20 @@ def _mostly_other(visit, group):
     return sum(sizes[name] for name in Evidence(visit, group).start_differs()) > MOST * sum(sizes.values())
 
 
-def _start_differs(visit, group):
+def _start_differs(visit: Visit, group: Sequence[int]) -> bool:
     """Whether the ranks of a group hold different parameters, or began with different weights."""
     alike = all(sizes_of(visit, rank) == sizes_of(visit, group[0]) for rank in group)
     return not alike or bool(Evidence(visit, group).start_differs())
 
 
-def _replicas(visit, layout):
+def _replicas(visit: Visit, layout: Layout) -> list[list[int]]:
     """The groups of ranks that began with the same weights, but send each other nothing, not even by others. They hold
     copies of a part of the model, and should have averaged their gradients."""
     tied = [{rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None),
              *(other for group in layout.parts for other in group if rank in group)} for rank in range(visit.ranks)]
     for _ in tied:  # to what they are tied to by others
         tied = [set().union(*(tied[other] for other in of_rank)) for of_rank in tied]
-    found = []
+    found: list[list[int]] = []
     for rank in range(visit.ranks):
         copies = [other for other in range(visit.ranks) if other == rank or not tied[rank] & tied[other]
                   and sizes_of(visit, other) == sizes_of(visit, rank)]
@@ -174,7 +183,7 @@ def _replicas(visit, layout):
     return found
 
 
-def _sequence(visit, found):
+def _sequence(visit: Visit, found: list[Finding]) -> Layout | None:
     """Ranks that hold parts of the same rows, and send each other what attention needs of the others' parts."""
     ranks = range(visit.ranks)
     exchange = all(any(message["phase"] == "forward" and (message["peer"] is not None or "alltoall" in message["call"]
@@ -187,9 +196,9 @@ def _sequence(visit, found):
                   changed=bool(judge.elsewhere(evidence)) or judge.untold(evidence) is not None)
 
 
-def _groups(visit, sums):
+def _groups(visit: Visit, sums: list[list[tuple[int, ...]]]) -> list[list[int]]:
     """The groups of ranks that average their gradients, and hold the same parameters: each rank is in one at most."""
-    found = []
+    found: list[list[int]] = []
     for rank, of_rank in enumerate(sums):
         for group in of_rank:
             alike = all(sizes_of(visit, other) == sizes_of(visit, rank) for other in group)
@@ -199,7 +208,7 @@ def _groups(visit, sums):
     return sorted(found)
 
 
-def _within(visit, layout, names=None):
+def _within(visit: Visit, layout: Layout, names: list[str] | None = None) -> Layout:
     """The layout with the mistakes inside its groups."""
     for group in layout.groups:
         evidence = Evidence(visit, group, names)
@@ -223,7 +232,7 @@ def _within(visit, layout, names=None):
     return layout
 
 
-def _in_world(finding, group):
+def _in_world(finding: Finding, group: Sequence[int]) -> Finding:
     """The finding with the ranks' numbers in the world."""
     values = {**finding.values, "n": len(group)}
     if isinstance(values.get("ranks"), list):
@@ -233,7 +242,7 @@ def _in_world(finding, group):
     return Finding(finding.key, values)
 
 
-def _tensor_rows(visit, layout):
+def _tensor_rows(visit: Visit, layout: Layout) -> list[Finding]:
     """Activations of different rows that are summed, by ranks that hold different weights of the same layers."""
     for group in layout.parts:
         calls = [call for rank in group for step in visit.seen[rank]["steps"] for call in step["calls"]]
@@ -241,23 +250,25 @@ def _tensor_rows(visit, layout):
         if not rows or any(call["follows"] for call in calls):
             continue  # activations of another stage
         firsts = [first_inside(visit, rank, tuple(group)) for rank in group]
-        of_rows = all(call == "allreduce" and len(shape or ()) > 1 and shape[0] % rows == 0 for call, shape in firsts)
+        of_rows = all(call == "allreduce" and shape and len(shape) > 1 and shape[0] % rows == 0
+                      for call, shape in firsts)
         if of_rows and _start_differs(visit, group) and _rows_differ(visit, group):
             return [Finding("tensor rows", {"ranks": list(group)})]
     return []
 
 
-def _of_parts(visit, groups, *rules):
+def _of_parts(visit: Visit, groups: Sequence[Sequence[int]],
+              *rules: Callable[[list[Seen]], list[Finding]]) -> list[Finding]:
     """What the first of the rules that finds something says of the first group of ranks."""
     found = (rule([visit.seen[rank] for rank in group]) for rule in rules for group in groups)
     return next(filter(None, found), [])
 
 
-def _experts(visit, found, world):
+def _experts(visit: Visit, found: list[Finding], world: tuple[int, ...]) -> Layout | None:
     """Experts are parameters that each rank trains alone, in a model that sends rows to the ranks that hold them. Where
     some parameters start differently, these are the experts. If a different one is not averaged, that is a mistake."""
-    names = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
-    alone = names.get("start") or names.get("part own")
+    names: dict[str, list[str]] = {one.key: one.values["names"] for one in found if one.key in ("start", "part own")}
+    alone = names.get("start") or names.get("part own") or []
     rest = [name for name in sizes_of(visit, 0) if name not in alone]
     if not rest:
         return None
@@ -267,11 +278,12 @@ def _experts(visit, found, world):
 # -- local SGD ---------------------------------------------------------------------------------------------------------
 
 
-def _local(visit, found):
+def _local(visit: Visit, found: list[Finding]) -> Layout | None:
     """Whether the ranks' weights, which their steps take apart, come together again."""
     evidence = Evidence(visit)
-    begins, ends = ([{int(number): text for number, text in visit.cost.get(rank, {}).get(what, {}).items()}
-                     for rank in range(visit.ranks)] for what in ("begins", "ends"))
+    costs = [visit.cost.get(rank) for rank in range(visit.ranks)]
+    begins = [{int(number): text for number, text in cost.get("begins", {}).items()} if cost else {} for cost in costs]
+    ends = [{int(number): text for number, text in cost.get("ends", {}).items()} if cost else {} for cost in costs]
     numbers = sorted(set.intersection(*map(set, begins)))  # of steps that all ranks have taken before
     apart_at = {number for number in numbers if len({of_rank[number] for of_rank in begins}) > 1}
     ended = {number: [of_rank[number] for of_rank in ends] for number in set.intersection(*map(set, ends))}
@@ -282,49 +294,22 @@ def _local(visit, found):
     rest += [one for one in [*data_mistakes(evidence), *judge.start_mistakes(evidence)] if one.key not in known]
     layout = Layout(["local"], steps=evidence.count, found=rest)
     averages = [visit.averages.get(rank) for rank in range(visit.ranks)]
-    if again is not None or _share_outer(averages):
-        taken = [rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
+    if again is not None or share_outer(averages):
+        taken = [] if again is None else [
+            rank for rank, text in enumerate(ended.get(again, [])) if text == begins[rank][again]]
         if len(taken) == 1:
             layout.found.append(Finding("one rank's weights", {"rank": taken[0], "step": again}))
         layout.found += average_mistakes(averages)
         layout.again, layout.checked = again + 1 if again else 0, True
         return layout
     total = sum(sizes_of(visit, 0).values())
-    averages = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
+    averaged = any(message["call"].startswith(AVERAGES) and message["phase"] in ("apart", "step", "after")
                    and (message["of"] == "weights" or message["numel"] >= MOST * total)
                    for rank in range(visit.ranks) for message in messages_of(visit, rank))
-    return layout if averages and _changed(evidence) else None
+    return layout if averaged and _changed(evidence) else None
 
 
-def _share_outer(averages):
-    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
-    given = [one.get("given") if one else None for one in averages]
-    return all(given) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
-                              for name, part in given[0].items())
-
-
-def average_mistakes(averages):
-    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a step, of the changes
-    of them, as `average_seen` has noted it on each rank."""
-    if not all(averages) or len({(one["step"], "given" in one) for one in averages}) > 1:
-        return []
-    outer = "given" in averages[0]
-    result = averages[0]["given" if outer else "after"]
-    names = sorted(result)
-    sizes = [result[name].numel() for name in names]
-    parts = [vector(one["before"], names, sizes) for one in averages]
-    if outer:
-        parts = [vector(one["from"], names, sizes) - part for one, part in zip(averages, parts)]
-    result, n = vector(result, names, sizes), len(averages)
-    factor, rest = fit(result, sum(parts) / n)
-    if rest < TOGETHER:
-        summed = abs(abs(factor) / n - 1) < judge.NEAR
-        return [Finding("weights summed", {"n": n, "step": averages[0]["step"]})] if summed else []
-    own = [rank for rank, part in enumerate(parts) if outer and fit(result, part)[1] < TOGETHER]
-    return [Finding("one rank's weights", {"rank": own[0], "step": averages[0]["step"]})] if own else []
-
-
-def _changed(evidence):
+def _changed(evidence: Evidence) -> bool:
     """Whether something writes into the weights between a step and the next."""
     return any(name in steps[number]["begin"] and apart(steps[number]["begin"][name], part) > 0
                for steps in (one["steps"] for one in evidence.seen) for number in range(1, evidence.count)

@@ -1,14 +1,23 @@
 """What a rank's data loaders give out: how long the script waits for them, which order a sampler draws, which rows of
 the data set they read, how data sets are split, and whether every rank reads the same data set."""
 
+from __future__ import annotations
+
 import hashlib
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader, Dataset, DistributedSampler
+
+    from manyhands.clinic.noted import Loader, Order, Split
 
 SHOWN = 4096  # indices of a drawn order, or of a loader's batches, that are kept
 
 
-def digest(value):
+def digest(value: Any) -> str:
     """A short name of a tensor's, or any value's, content."""
     import torch
 
@@ -32,25 +41,29 @@ class Loaders:
     """Observers of torch's DataLoader, DistributedSampler and random_split. `waited(start, stop)` is called after each
     wait for a batch."""
 
-    def __init__(self, waited):
-        self.orders, self.loaders, self.splits = [], {}, []
-        self.cut = None  # the data set whose epoch ends here
-        self.last = None  # the data set whose loader has given the last batch
-        self.drawn, self.first_epoch = [], []  # the batches of the last batch's epoch; of the first training step's
-        self._order = None  # the order that this batch is from
-        self._indices = {}  # id of a data set -> the indices that were read
-        self._waited, self._samplers = waited, {}
+    def __init__(self, waited: Callable[[float, float], object]) -> None:
+        self.orders: list[Order] = []
+        self.loaders: dict[int | None, DataLoader[Any]] = {}
+        self.splits: list[dict[str, Any]] = []  # of each, the data set and what is a `Split`
+        self.cut: int | None = None  # the data set whose epoch ends here
+        self.last: int | None = None  # the data set whose loader has given the last batch
+        self.drawn: list[list[Any]] = []
+        self.first_epoch: list[list[Any]] = []  # the batches of the last batch's epoch; of the first training step's
+        self._order: Order | None = None  # the order that this batch is from
+        self._indices: dict[int | None, list[Any]] = {}  # id of a data set -> the indices that were read
+        self._waited = waited
+        self._samplers: dict[int, tuple[int, DistributedSampler[Any]]] = {}
         self._watch_loaders()
         self._watch_splits()
 
-    def _watch_loaders(self):
+    def _watch_loaders(self) -> None:
         from torch.utils.data import DistributedSampler
         from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
         draw, make, give = DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__
         next_index = _BaseDataLoaderIter._next_index
 
-        def __iter__(sampler):
+        def __iter__(sampler: DistributedSampler[Any]) -> Iterator[Any]:
             order = list(draw(sampler))
             self._samplers.setdefault(id(sampler), (len(self._samplers), sampler))  # kept: its id stays its own
             self.orders.append({"sampler": self._samplers[id(sampler)][0], "epoch": sampler.epoch,
@@ -59,7 +72,7 @@ class Loaders:
                                 "order": order[:SHOWN]})
             return iter(order)
 
-        def iterate(loader):
+        def iterate(loader: DataLoader[Any]) -> Iterator[Any]:
             self.loaders[id(loader.dataset)] = loader
             if self.cut == id(loader.dataset):
                 self.cut = None  # the next epoch begins
@@ -68,7 +81,7 @@ class Loaders:
             self._belongs(iterator, drawn)
             return iterator
 
-        def __next__(iterator):
+        def __next__(iterator: Any) -> Any:
             if self.cut == id(iterator._dataset):
                 raise StopIteration
             start, drawn = time.perf_counter(), len(self.orders)
@@ -79,7 +92,7 @@ class Loaders:
             self._waited(start, time.perf_counter())
             return batch
 
-        def index(iterator):
+        def index(iterator: Any) -> Any:
             indices = next_index(iterator)
             seen, batch = self._indices.setdefault(id(iterator._dataset), []), (
                 list(indices) if isinstance(indices, (list, tuple)) else [indices])
@@ -88,20 +101,22 @@ class Loaders:
                 vars(iterator).setdefault("batches_drawn", []).append(batch)
             return indices
 
-        DistributedSampler.__iter__, DataLoader.__iter__, _BaseDataLoaderIter.__next__ = __iter__, iterate, __next__
-        _BaseDataLoaderIter._next_index = index
+        DistributedSampler.__iter__ = __iter__  # type: ignore[method-assign]  # these four take the place of torch's
+        DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]  # likewise
+        _BaseDataLoaderIter.__next__ = __next__  # type: ignore[method-assign,assignment]  # likewise
+        _BaseDataLoaderIter._next_index = index  # type: ignore[method-assign]  # likewise
 
-    def _belongs(self, iterator, drawn):
+    def _belongs(self, iterator: Any, drawn: int) -> None:
         """An order that was drawn since there were `drawn` of them is this iterator's."""
         if len(self.orders) > drawn:
             iterator.order_drawn = self.orders[-1]
 
-    def _watch_splits(self):
+    def _watch_splits(self) -> None:
         from torch.utils import data
 
         split = data.random_split
 
-        def random_split(dataset, *args, **kwargs):
+        def random_split(dataset: Dataset[Any], *args: Any, **kwargs: Any) -> list[Any]:
             parts = split(dataset, *args, **kwargs)
             self.splits.append({"dataset": dataset, "parts": [digest(str(list(part.indices))) for part in parts],
                                 "lengths": [len(part) for part in parts],
@@ -111,17 +126,17 @@ class Loaders:
 
         data.random_split = data.dataset.random_split = random_split
 
-    def stepped(self):
+    def stepped(self) -> None:
         """The optimiser has taken a step: the epoch of the last batch was trained on."""
         if self._order is not None:
             self._order["steps"] += 1
 
-    def trained_twice(self):
+    def trained_twice(self) -> bool:
         """Whether a sampler that shuffles has drawn two orders that were trained on."""
         drawn = [order["sampler"] for order in self.orders if order["shuffle"] and order["steps"]]
         return len(drawn) > len(set(drawn))
 
-    def facts(self):
+    def facts(self) -> Loader | None:
         """The loader of the training data as plain values; three of its rows by digest, drawn under one seed, so that
         ranks can be compared. None where there is none."""
         loader = self.loaders.get(self.training)
@@ -137,23 +152,23 @@ class Loaders:
                 "indices": _plain(self._indices.get(self.training, [])),
                 "first_epoch": [_plain(batch) for batch in self.first_epoch]}
 
-    def split_facts(self):
+    def split_facts(self) -> list[Split]:
         """What random_split has made, as plain values."""
-        facts = []
+        facts: list[Any] = []
         for one in self.splits:
             length, rows = rows_by_digest(one["dataset"])
             facts.append({**{key: value for key, value in one.items() if key != "dataset"}, "rows": rows,
                           "length": length})
         return facts
 
-    training = None  # the data set of the first training step
+    training: int | None = None  # the data set of the first training step
 
 
-def _plain(indices):
+def _plain(indices: Sequence[Any]) -> list[int | str]:
     return [int(i) if hasattr(i, "__index__") else str(i) for i in indices[:SHOWN]]
 
 
-def rows_by_digest(dataset, seed=0):
+def rows_by_digest(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] | None]:
     """(length, [digests of three rows, drawn under this seed]); None where the data set has no such thing."""
     import random
 

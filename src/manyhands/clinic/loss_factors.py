@@ -1,11 +1,18 @@
 """What the ranks multiply their losses by before they call backward, and each rank's part of the global mean."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence, Sized
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import Backward, Loss
 
 CLOSE = 1e-4  # factors of a loss that count as the same
 
 
-def loss_scale(backwards, ranks=0):
+def loss_scale(backwards: list[Backward], ranks: int = 0) -> float | None:
     """What a rank multiplies the mean of its loss's terms by before it calls backward; over several calls in a step, as
     the one call with all of them would be. None where it is not known."""
     each, found = scale_of_each(backwards, ranks), factors(backwards, ranks)
@@ -14,7 +21,7 @@ def loss_scale(backwards, ranks=0):
     return each if each in (1.0, None) else each * len(backwards)
 
 
-def scale_of_each(backwards, ranks=0):
+def scale_of_each(backwards: list[Backward], ranks: int = 0) -> float | None:
     """What the mean of each loss is multiplied by, where that is the same for all backward calls; else None."""
     found = [factor for factor, _ in factors(backwards, ranks)]
     if not _same(found):
@@ -22,10 +29,10 @@ def scale_of_each(backwards, ranks=0):
     return 1.0 if abs(found[0] - 1) < CLOSE else found[0]
 
 
-def factors(backwards, ranks=0):
+def factors(backwards: list[Backward], ranks: int = 0) -> list[tuple[float, int]]:
     """[(factor, terms)] of a rank's backward calls: what the mean of each loss is multiplied by, and of how many terms
     it is; empty where that is not known of each of them."""
-    found = []
+    found: list[tuple[float, int]] = []
     for one in backwards:
         loss = one["losses"][0] if len(one["losses"]) == 1 else _sum_of(one, ranks)
         if loss["reduction"] not in ("mean", "sum") or not loss["value"] or not one["value"] or not loss["terms"]:
@@ -37,20 +44,21 @@ def factors(backwards, ranks=0):
     return found
 
 
-def by_terms(found):
+def by_terms(found: list[tuple[float, int]]) -> bool:
     """Whether `factors` weight each term of all backward calls alike: sums that are divided by one number."""
     return _same([factor / terms for factor, terms in found])
 
 
-def _same(numbers):
+def _same(numbers: list[float]) -> bool:
     return bool(numbers) and all(map(math.isfinite, numbers)) and (
         max(numbers) - min(numbers) <= CLOSE * abs(max(numbers)))
 
 
-def _sum_of(backward, ranks):
+def _sum_of(backward: Backward, ranks: int) -> Loss:
     """Several mean losses as one, where the script's is their sum or their mean, or `ranks` times that."""
     losses = backward["losses"]
-    total, unknown = sum(loss["value"] or 0.0 for loss in losses), {"reduction": "none"}
+    total = sum(loss["value"] or 0.0 for loss in losses)
+    unknown: Loss = {"reduction": "none"}
     if len(losses) < 2 or not total or not backward["value"] or any(loss["reduction"] != "mean" for loss in losses):
         return unknown
     factors = {scale * part for scale in (1, ranks or 1) for part in (1, 1 / len(losses))}
@@ -61,14 +69,14 @@ def _sum_of(backward, ranks):
     return {"reduction": "mean", "value": value, "terms": losses[0]["terms"]}
 
 
-def shares(backwards, rows):
+def shares(backwards: Sequence[list[Backward]], rows: Sequence[Sized]) -> list[float]:
     """By rank: its part of the global mean. By the terms of its losses where these are seen, else by its rows."""
-    terms = []
+    terms: list[int] = []  # 0 where they are not known
     for of_rank in backwards:
-        each = [one["losses"][0]["terms"] for one in of_rank
+        each = [one["losses"][0]["terms"] or 0 for one in of_rank
                 if len(one["losses"]) == 1 and one["losses"][0]["reduction"] in ("mean", "sum")]
         known = each and len(each) == len(of_rank) and (len(set(each)) == 1 or by_terms(factors(of_rank)))
-        terms.append(sum(each) if known else None)
+        terms.append(sum(each) if known else 0)
     if any(not count for count in terms):
         terms = [len(of_rank) for of_rank in rows]
     if any(not count for count in terms):

@@ -1,13 +1,25 @@
 """What a rank sends in the steps that are written down: which call, among which ranks, when, and of what."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.clinic.noted import Message
+    from manyhands.ledger.entry import Entry
+
 SHOWN = 2000  # messages of a step that are kept
 
 
 class Messages:
     """A listener of the ledger's taps, until `close`. `phase()` is where in a step the script is."""
 
-    def __init__(self, phase, parameters):
-        self.log, self._noted, self._phase, self._parameters = _Nothing(), [], phase, parameters
+    def __init__(self, phase: Callable[[], str], parameters: Callable[[], Iterable[torch.Tensor]]) -> None:
+        self.log, self._phase, self._parameters = _Nothing(), phase, parameters
+        self._noted: list[Message] = []
         self._open = False
         try:
             from manyhands.ledger import taps
@@ -17,7 +29,7 @@ class Messages:
         except Exception:  # a version of torch whose calls cannot be heard: the clinic does without
             pass
 
-    def add(self, entry, given=()):
+    def add(self, entry: Entry, given: Sequence[Any] = ()) -> None:
         from manyhands.ledger.entry import CALLS, tensors_in
 
         if len(self._noted) >= SHOWN:
@@ -34,7 +46,7 @@ class Messages:
             "follows": any(tensor.requires_grad for tensor in tensors),
             "of": self._of(tensors, phase) if tensors else ""})
 
-    def _of(self, tensors, phase):
+    def _of(self, tensors: list[torch.Tensor], phase: str) -> Literal["", "gradients", "weights"]:
         """ "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
         share memory with them."""
         if phase in ("forward", "between"):
@@ -47,11 +59,11 @@ class Messages:
                 return "weights"
         return ""
 
-    def take(self):
+    def take(self) -> list[Message]:
         noted, self._noted = self._noted, []
         return noted
 
-    def close(self):
+    def close(self) -> None:
         if self._open:
             from manyhands.ledger import taps
 
@@ -62,20 +74,20 @@ class Messages:
 class _Nothing:
     """The log of a ledger that keeps none."""
 
-    def append(self, event):
+    def append(self, event: object) -> None:
         pass
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 0
 
 
-def _place(tensor):
+def _place(tensor: Any) -> int:
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     local = local._values() if local.is_sparse else local
     return local.untyped_storage().data_ptr()
 
 
-def sums_gradients(message):
+def sums_gradients(message: Message) -> bool:
     """Whether this message may be a sum of gradients: by its memory, or a sum by DDP or FSDP in backward."""
     summed = message["call"].startswith(("allreduce", "reducescatter"))
     return len(message["ranks"]) > 1 and (

@@ -9,8 +9,12 @@
 Then the process ends, in the middle of the script. Nothing here sends a message.
 """
 
+from __future__ import annotations
+
 import functools
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.clinic.average_seen import Average
 from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
@@ -18,10 +22,19 @@ from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
 from manyhands.clinic.messages import Messages
-from manyhands.clinic.observers_end import MEASURE, RECORD, End
+from manyhands.clinic.observers_end import MEASURE, RECORD, End, Options
 from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
 from manyhands.clinic.values_seen import is_wrapper, kept, noise_state, numbers_of, rows_of, trains
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.optim import Optimizer
+
+    from manyhands.clinic.noted import BeforeCall, Call
+    from manyhands.clinic.reporter import Reporter
 
 NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model every n-th
 
@@ -29,7 +42,7 @@ NUMBERS = 2_000_000  # so many of a model's numbers are kept; of a larger model 
 class Observer(End):
     """Everything that is written down of one rank."""
 
-    def __init__(self, folder, rank, size, reporter, options):
+    def __init__(self, folder: str, rank: int, size: int, reporter: Reporter, options: Options) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
         self.folder, self.rank, self.size, self.reporter, self.options = folder, rank, size, reporter, options
@@ -57,33 +70,33 @@ class Observer(End):
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
 
-    def _fresh(self):
+    def _fresh(self) -> None:
         self.calls, self.backwards, self.buffers, self._out, self._cuts = [], [], {}, {}, {}
         self.wrapped = []  # of each call of a DistributedDataParallel, whether it was to average gradients
 
     @property
-    def recording(self):
+    def recording(self) -> bool:
         return self.done < RECORD and not self.going_on
 
     @property
-    def phase(self):
+    def phase(self) -> str:
         """Where in a step the script is: "forward", "between" that and "backward", "after" it, "step" or "apart"."""
         return ("backward" if self._backward_depth else "forward" if self._inside else "step" if self._in_step
                 else self._stage)
 
     # -- the model is called -------------------------------------------------------------------------------------------
 
-    def _note_placing(self, placed):
+    def _note_placing(self, placed: Literal["whole", "shard"]) -> None:
         if self._inside:
             self._placed = self._placed or placed
 
-    def _watch_calls(self):
+    def _watch_calls(self) -> None:
         import torch
         from torch import nn
 
         call = nn.Module.__call__
 
-        def observed(module, *args, **kwargs):
+        def observed(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
             if self._inside or self._backward_depth or not (
                     torch.is_grad_enabled() and module.training and trains(module)):
                 self.low = self.low or self._inside and self.recording and bool(autocast_now())  # by the model itself
@@ -93,7 +106,7 @@ class Observer(End):
                 if is_wrapper(module):
                     self.wrapper = self.wrapper or type(module).__name__
                     if self.recording and hasattr(module, "require_backward_grad_sync"):  # it is False inside no_sync
-                        self.wrapped.append(module.require_backward_grad_sync)
+                        self.wrapped.append(bool(module.require_backward_grad_sync))
                     return call(module, *args, **kwargs)
                 self._inside = True
                 self._try(self._look_at_weights)
@@ -105,29 +118,29 @@ class Observer(End):
                 if not self._depth:
                     self.spans.note("forward", start, time.perf_counter())
 
-        nn.Module.__call__ = observed
+        nn.Module.__call__ = observed  # type: ignore[method-assign]  # torch's own is replaced
 
-    def _watch_wrapping(self):
+    def _watch_wrapping(self) -> None:
         from torch.nn.parallel import DistributedDataParallel
 
         make = DistributedDataParallel.__init__
 
         @functools.wraps(make)
-        def observed(wrapper, module, *args, **kwargs):
+        def observed(wrapper: DistributedDataParallel, module: nn.Module, *args: Any, **kwargs: Any) -> None:
             make(wrapper, module, *args, **kwargs)
             self.ddp_sends = wrapper.broadcast_buffers
             self.in_ddp.update((id(parameter), parameter.requires_grad) for parameter in module.parameters())
 
-        DistributedDataParallel.__init__ = observed
+        DistributedDataParallel.__init__ = observed  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
-    def _noted(self, call, module, args, kwargs):
+    def _noted(self, call: Callable[..., Any], module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         before = self._try(self._before_call, module, args, kwargs)
         out = call(module, *args, **kwargs)
         if before:
             self._try(self._after_call, before, out)
         return out
 
-    def _try(self, note, *args):
+    def _try(self, note: Callable[..., Any], *args: Any) -> Any:
         """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
         try:
             return note(*args)
@@ -135,7 +148,7 @@ class Observer(End):
             self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
             return None
 
-    def _before_call(self, module, args, kwargs):
+    def _before_call(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BeforeCall:
         import torch
         from torch.utils._pytree import tree_flatten
 
@@ -148,13 +161,13 @@ class Observer(End):
         self._placed = None
         return number, given, inputs, rows, noise
 
-    def _after_call(self, before, out):
+    def _after_call(self, before: BeforeCall, out: Any) -> None:
         import torch
         from torch.utils._pytree import tree_flatten
 
         number, given, inputs, rows, noise = before
         flat, _ = tree_flatten(out)
-        record = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
+        record: Call = {"model": number, "inputs": inputs, "out": kept(flat), "slopes": [None] * len(flat),
                   "random": digest(noise) != digest(noise_state()), "noise": digest(noise),
                   "autocast": autocast_now(), "rows": rows[0], "rows_first": rows[1],
                   "placed": self._placed, "cut": any(hasattr(x, "to_local") for x in (*given, *flat)),
@@ -165,7 +178,7 @@ class Observer(End):
                     place, kept(slope)))
         self.calls.append(record)
 
-    def _model(self, module):
+    def _model(self, module: nn.Module) -> int:
         """The number of a model; at its first call its weights are noted, and its parameters get hooks."""
         from torch.distributed.tensor import DTensor
 
@@ -200,12 +213,12 @@ class Observer(End):
         self._note_buffers(module)
         return number
 
-    def _note_buffers(self, module):
+    def _note_buffers(self, module: nn.Module) -> None:
         """Digests of the buffers as forward begins, after any broadcast by DDP; once a step."""
         if not self.buffers:
             self.buffers = {name: digest(buffer) for name, buffer in module.named_buffers()}
 
-    def _local_gradient(self, name, slope):
+    def _local_gradient(self, name: str, slope: torch.Tensor) -> None:
         """The sum of what backward has given for a parameter since its optimiser's last step, or since it was set back:
         the losses of several models reach parameters whose gradients are thrown away."""
         if self.recording:
@@ -214,7 +227,7 @@ class Observer(End):
             thrown_away = steps < len(self.steps) and (kept is None or not kept.any())
             self.local[name] = part if before is None or thrown_away else before + part, len(self.steps)
 
-    def _look_at_weights(self):
+    def _look_at_weights(self) -> None:
         """The weights as a step begins, at its first call of a model: something may have written into them since the
         step before. In the steps that are timed only the first is looked at."""
         timed = RECORD < self.done < RECORD + MEASURE and not self.going_on
@@ -227,7 +240,7 @@ class Observer(End):
             self.average.written(self.done, self._weights())
         self._averaged = self.going_on and self.average.facts is not None
 
-    def _part(self, tensor):
+    def _part(self, tensor: torch.Tensor) -> torch.Tensor:
         """What is kept of a tensor: its numbers, in one row; of a large model every n-th; of a shard all."""
         import torch
 
@@ -238,12 +251,12 @@ class Observer(End):
 
     # -- backward ------------------------------------------------------------------------------------------------------
 
-    def _watch_backward(self):
+    def _watch_backward(self) -> None:
         import torch
 
         backward = torch.autograd.backward
 
-        def observed(tensors, *args, **kwargs):
+        def observed(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._backward_depth:  # reentrant checkpointing: a part of the backward that is under way
                 return backward(tensors, *args, **kwargs)
             start = time.perf_counter()
@@ -264,7 +277,8 @@ class Observer(End):
 
     # -- the optimiser -------------------------------------------------------------------------------------------------
 
-    def _before_step(self, optimizer, args, kwargs):
+    def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...],
+                     kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         """Horovod's and others' optimisers call their base's step inside theirs: the innermost counts, where the
         gradients are averaged. A closure (Lightning) is called inside step: then the gradients are there after it."""
         self._in_step += 1
@@ -278,23 +292,23 @@ class Observer(End):
             self._gradients(optimizer)
             return None
 
-        def observed(*inner, **named):
+        def observed(*inner: Any, **named: Any) -> Any:
             result = closure(*inner, **named)
             self._gradients(optimizer)
             return result
 
-        def swap(value):
+        def swap(value: Any) -> Any:
             return observed if value is closure else value
 
         return tuple(map(swap, args)), {name: swap(value) for name, value in kwargs.items()}
 
-    def _own(self, optimizer):
+    def _own(self, optimizer: Optimizer) -> list[tuple[str, torch.Tensor]]:
         if self.flat:  # what is seen of a flattened parameter is not what it is trained as
             return [(f"flat {place}", p) for place, p in enumerate(optimizer.param_groups[0]["params"])]
         return [(self.names[id(p)], p) for group in optimizer.param_groups for p in group["params"]
                 if id(p) in self.names]
 
-    def _gradients(self, optimizer):
+    def _gradients(self, optimizer: Optimizer) -> None:
         """What an optimiser gets. One inside it may have a part of its parameters only (ZeroRedundancyOptimizer)."""
         own = self._own(optimizer)
         self._out.update({name: None if p.grad is None else self._part(p.grad) for name, p in own})
@@ -302,7 +316,7 @@ class Observer(End):
         if not own and self.parameters and self.stride == 1:
             self._try(self.flat_parts.note, optimizer, self.parameters)
 
-    def _after_step(self, optimizer, args, kwargs):
+    def _after_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self._in_step -= 1
         if self._in_step or not self._trains_the_model(optimizer):
             return

@@ -1,9 +1,13 @@
 """How an observer ends: what it waits for after the steps, what it writes down, and the end of the process."""
 
+from __future__ import annotations
+
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from manyhands import gpu_stand_in
 from manyhands.clinic.loaders import digest
@@ -12,25 +16,97 @@ from manyhands.clinic.replay_rows import one_process
 from manyhands.clinic.reporter import write_json, write_tensors
 from manyhands.clinic.values_seen import is_plain
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.optim import Optimizer
+
+    from manyhands.clinic.average_seen import Average
+    from manyhands.clinic.flat_parts import FlatParts
+    from manyhands.clinic.loaders import Loaders
+    from manyhands.clinic.losses import Losses
+    from manyhands.clinic.messages import Messages
+    from manyhands.clinic.noted import Backward, Call, Given, Parts, Placement, Shard, StepNoted
+    from manyhands.clinic.reporter import Reporter
+    from manyhands.clinic.spans import Spans
+
 RECORD, MEASURE = 4, 5  # steps; of those measured the first is not counted
 NEXT_EPOCH_S, OTHERS_S = 10, 30  # how long the next epoch, and the other ranks, are waited for
 AWAIT_S = 5  # how long an average of the weights is waited for
 ENDING = threading.Lock()
 
 
+class Options(TypedDict):
+    """What the clinic asks of an observer: the variable MANYHANDS_CLINIC."""
+
+    to_end: bool
+
+
 class End:
     """The part of an `Observer` that follows its steps."""
 
+    folder: str
+    rank: int
+    size: int
+    reporter: Reporter
+    options: Options
+    going_on: bool
+    done: int
+    steps: list[StepNoted]
+    models: list[nn.Module]
+    names: dict[int, str]
+    stride: int
+    start: Parts
+    sharded: dict[str, Shard]
+    copy: nn.Module | None
+    seed: int | None
+    wrapper: str
+    missed: str
+    ddp_sends: bool
+    in_ddp: dict[int, bool]
+    parameters: dict[str, torch.Tensor]
+    low: bool
+    local: dict[str, tuple[torch.Tensor, int]]
+    flat: bool
+    rates: list[list[float | None]]
+    begin: Parts
+    begins: dict[int, str]
+    ends: dict[int, str]
+    calls: list[Call]
+    backwards: list[Backward]
+    buffers: dict[str, str]
+    wrapped: list[bool]
+    average: Average
+    spans: Spans
+    flat_parts: FlatParts
+    loaders: Loaders
+    losses: Losses
+    messages: Messages
+    _out: Given
+    _cuts: dict[str, list[Placement]]
+    _owned: set[str]
+    _placed: Literal["whole", "shard"] | None
+    _saved: bool
     strangers = 0  # steps of an optimiser that holds none of the model's parameters
 
+    if TYPE_CHECKING:  # an Observer has these
+        @property
+        def recording(self) -> bool: ...
+
+        def _fresh(self) -> None: ...
+
+        def _own(self, optimizer: Optimizer) -> list[tuple[str, torch.Tensor]]: ...
+
+        def _part(self, tensor: torch.Tensor) -> torch.Tensor: ...
+
     @property
-    def _silent(self):
+    def _silent(self) -> bool:
         """Whether no gradient and no activation was sent in the steps that were written down, as far as is seen."""
         return self.size > 1 and not {"horovod", "mpi4py"} & set(sys.modules) and not any(
             sums_gradients(one) or one["phase"] == "forward" or one["peer"] is not None
             for step in self.steps for one in step["messages"])
 
-    def _trains_the_model(self, optimizer):
+    def _trains_the_model(self, optimizer: Optimizer) -> bool:
         """Whether this optimiser, which took a step, holds parameters of the model. If its parameters have no gradient,
         the model's have one, and no other optimiser takes a step, its steps are noted as the script's."""
         if self._own(optimizer) or self.flat_parts.holds(optimizer):
@@ -42,32 +118,32 @@ class End:
             self._note_step_of_other(optimizer)
         return False
 
-    def _note_step_of_other(self, optimizer):
+    def _note_step_of_other(self, optimizer: Optimizer) -> None:
         if len(self.steps) < RECORD:
-            self._out = dict.fromkeys(self.parameters)
+            self._out = {name: None for name in self.parameters}
             self._record_step(optimizer)
         self.strangers += 1
         if self.strangers == RECORD + MEASURE:
             self.done = self.strangers
             self.end()
     @property
-    def _alone(self):
+    def _alone(self) -> bool:
         """Whether the ranks seem to take their steps alone, and these are looked at."""
         return (self.recording or self.going_on) and self._silent
 
-    def _weights(self):
+    def _weights(self) -> Parts:
         return {name: self._part(parameter) for name, parameter in self.parameters.items()}
 
-    def _weights_digest(self):
+    def _weights_digest(self) -> str:
         return digest(list(self._weights().values()))
 
-    def _stepped(self, optimizer):
+    def _stepped(self, optimizer: Optimizer) -> None:
         """An optimiser has taken a step: the learning rates of its groups."""
         self.loaders.stepped()
         rates = [group.get("lr") for group in optimizer.param_groups]
         self.rates.append([rate if isinstance(rate, (int, float)) else None for rate in rates])
 
-    def _record_step(self, optimizer):
+    def _record_step(self, optimizer: Optimizer) -> None:
         groups = [({key: value for key, value in group.items() if key != "params" and is_plain(value)},
                    [self.names[id(p)] for p in group["params"] if id(p) in self.names])
                   for group in optimizer.param_groups]
@@ -87,7 +163,7 @@ class End:
                            "weights": {name: self._part(p) for name, p in own.items()}})
         self._fresh()
 
-    def _steps_are_over(self):
+    def _steps_are_over(self) -> None:
         self.spans.close()
         if self.options["to_end"]:
             return
@@ -103,11 +179,11 @@ class End:
             self._cut()
         _after(AWAIT_S if self._silent else NEXT_EPOCH_S, self.end)
 
-    def _cut(self):
+    def _cut(self) -> None:
         """Let the epoch end here."""
         self.loaders.cut = self.loaders.training
 
-    def _save(self):
+    def _save(self) -> None:
         if self._saved:
             return
         self._saved = True
@@ -122,12 +198,12 @@ class End:
                 name for number, name in self.names.items() if self.in_ddp.get(number) is False]},
             "frameworks": [name for name in ("horovod", "mpi4py") if name in sys.modules]})
 
-    def _kinds(self):
+    def _kinds(self) -> dict[str, str]:
         """{name of a parameter: the name of its module's class}."""
         return {self.names[id(parameter)]: type(part).__name__ for model in self.models for part in model.modules()
                 for parameter in part.parameters(recurse=False) if id(parameter) in self.names}
 
-    def _write(self):
+    def _write(self) -> None:
         self._save()
         if self.average.facts:
             write_tensors(os.path.join(self.folder, f"average-{self.rank}.pt"), self.average.facts)
@@ -138,7 +214,7 @@ class End:
                     "metrics": list(self.losses.metrics),
                     "begins": dict(self.begins), "ends": dict(self.ends)})
 
-    def end(self, code=0):
+    def end(self, code: int = 0) -> None:
         """Write down what is left and end this process, when the other ranks have come so far too. The first thread
         that comes here does so; the process ends under any other one."""
         if not ENDING.acquire(blocking=False):
@@ -156,7 +232,7 @@ class End:
                 one_process(self.copy, self.folder, self.size, self.stride)
         os._exit(code)
 
-    def _wait_for_others(self):
+    def _wait_for_others(self) -> None:
         deadline = time.monotonic() + OTHERS_S
         while time.monotonic() < deadline:
             if all(os.path.exists(os.path.join(self.folder, f"done-{rank}.json")) for rank in range(self.size)):
@@ -164,7 +240,7 @@ class End:
             time.sleep(0.05)
 
 
-def _after(seconds, call):
+def _after(seconds: float, call: Callable[[], object]) -> None:
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()

@@ -1,17 +1,24 @@
 """The conclusion as one page of HTML, without anything from outside."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
 from manyhands.clinic.plain_page import as_remark, headline
+
+if TYPE_CHECKING:
+    from manyhands.clinic.conclude import Conclusion, Said
 
 MARK = {0: ("well", "nothing found"), 1: ("bad", "something found"), 2: ("bad", "the script failed"),
         3: ("open", "not determined")}
 MADE_BY = '<meta name="generator" content="manyhands clinic">'  # by it the command knows a page that it may write over
 
 
-def as_html(done):
+def as_html(done: Conclusion) -> str:
     """The page as text."""
     style = (files("manyhands.clinic") / "clinic.css").read_text(encoding="utf-8")
     kind, mark = MARK[done.code]
@@ -28,7 +35,7 @@ def as_html(done):
             "</html>\n")
 
 
-def _made(part, done):
+def _made(part: Callable[[Conclusion], str], done: Conclusion) -> str:
     """A part of the page. One that cannot be made leaves the others on it."""
     try:
         return part(done)
@@ -36,17 +43,17 @@ def _made(part, done):
         return f"<p>This part could not be made: {escape(f'{type(error).__name__}: {error}')}</p>"
 
 
-def _scale(_):
+def _scale(_: Conclusion) -> str:
     return f"<p>{NOT_YET['scale']}</p>"
 
 
-def _emphasis(text):
+def _emphasis(text: str) -> str:
     """Text with *words* in italics."""
     parts = escape(text).split("*")
     return "".join(f"<em>{part}</em>" if place % 2 else part for place, part in enumerate(parts))
 
 
-def _right(done):
+def _right(done: Conclusion) -> str:
     mistakes = _mistakes(one for one in done.mistakes if one.key != "hang")
     rows = "".join(f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>" for what, value in done.measured)
     printed = "".join(f"<p>{escape(whose)}</p>" + (f"<pre>{escape(text)}</pre>" if text else "")
@@ -56,23 +63,23 @@ def _right(done):
             + (f"<details open><summary>What was measured</summary><table>{rows}</table></details>" if rows else ""))
 
 
-def _mistakes(listed):
+def _mistakes(listed: Iterable[Said]) -> str:
     return "".join(f'<div class="mistake"><h3>{escape(one.title)}</h3><p>{escape(one.text)}</p>'
                    f'<p class="remedy">{escape(one.remedy)}</p></div>' for one in listed)
 
 
-def _gpus(done):
+def _gpus(done: Conclusion) -> str:
     note = f"<p>{_emphasis(done.gpu_note)}</p>" if done.gpu_note else ""
     remarks = "".join(f"<li>{escape(as_remark(one))}</li>" for one in done.gpu_remarks)
     return (f'<p class="verdict">{_emphasis(done.gpus)}</p>{_mistakes(done.gpu_findings)}'
             f"{remarks and f'<ul>{remarks}</ul>'}{note}")
 
 
-def _remarks(remarks):
+def _remarks(remarks: Sequence[Said]) -> str:
     return "<ul>" + "".join(f"<li>{escape(one.text)}</li>" for one in remarks) + "</ul>" if remarks else ""
 
 
-def _hangs(done):
+def _hangs(done: Conclusion) -> str:
     first, *rest = done.hangs.splitlines()
     report = f"<pre>{escape(chr(10).join(rest))}</pre>" if rest else ""
     fault = done.visit.fault
@@ -80,7 +87,7 @@ def _hangs(done):
     return f'<p class="verdict">{escape(first)}</p>{report}{picture}'
 
 
-def _costs(done):
+def _costs(done: Conclusion) -> str:
     costs = done.costs
     if costs is None:
         return "<p>Not determined, because no step was timed.</p>"
@@ -109,11 +116,11 @@ def _costs(done):
             f"of memory is measured for the whole process.</p>{_remarks(done.cost_remarks)}{picture}{ledger}")
 
 
-def _row(tag, cells):
+def _row(tag: str, cells: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _units(done):
+def _units(done: Conclusion) -> str:
     if not done.units:
         return "<p>No unit treats any of this.</p>"
     rows = "".join(f"<li>Unit {number}, {escape(title)}: {escape(why)}</li>" for number, title, why in done.units)

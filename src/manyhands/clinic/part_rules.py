@@ -1,11 +1,21 @@
 """The mistakes among ranks that hold parts of one model: what they hold copies of must get the same gradient, and what
 they compute together must give the same loss."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from manyhands.clinic.dtensor_parts import twins
 from manyhands.clinic.evidence import COARSE, TOLERANCE, apart, fit
 from manyhands.clinic.rule import Finding, rule
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.clinic.evidence import Comparable, Evidence
+    from manyhands.clinic.noted import Seen, Shard, StepNoted
 
 NOTHING = 1e-6  # of the whole gradient's length: what is left of a gradient of 0 by rounding
 NEAR = 0.02  # factors that differ by less are the same
@@ -13,11 +23,12 @@ NORMS = ("LayerNorm", "RMSNorm")  # their weights begin as ones, but on the rank
 
 
 @rule
-def copies_of_sharded(evidence):
+def copies_of_sharded(evidence: Evidence) -> list[Finding]:
     """Parameters of a sharded model (FSDP2, DTensor) that get different gradients on ranks that hold the same part: on
     ranks with the same rows, or only on ranks whose rows differ, so that these ranks' gradients are not averaged."""
     for number in range(evidence.count if evidence.sharded else 0):
-        given, names, copies, own = evidence.of(number, "given"), list(evidence.first["start"]), {}, []
+        given, names, own = evidence.of(number, "given"), list(evidence.first["start"]), []
+        copies: dict[str, list[int]] = {}
         least, rows = NOTHING * _length(given[0]), evidence.steps[number].rows
         for name in names:
             for group in twins(_cut_now(evidence, number, name)):
@@ -38,7 +49,7 @@ def copies_of_sharded(evidence):
     return []
 
 
-def parts_held(evidence, number, step):
+def parts_held(evidence: Evidence, number: int, step: Comparable) -> Finding | None:
     """The finding on ranks whose optimisers each hold a part of the parameters, and got that part of the rank's own
     gradient, or of the gradient of one process with a factor of that rank; or None."""
     holders = getattr(step, "holders", None)
@@ -56,7 +67,22 @@ def parts_held(evidence, number, step):
     return None
 
 
-def _cut_now(evidence, number, name):
+def own_parts(step: Comparable, plain: torch.Tensor, near: float) -> list[str]:
+    """The names of parameters whose gradient is each rank's own, or a multiple of it."""
+    by_rank = [list(zip(given.split(step.sizes), local.split(step.sizes)))
+               for given, local in zip(step.given, step.local)]
+    means, found = plain.split(step.sizes), []
+    for place, name in enumerate(step.names):
+        pairs, mean = [of_rank[place] for of_rank in by_rank], means[place]
+        own = all(apart(given, local) < near for given, local in pairs)
+        along = all(fit(given, local)[1] < near for given, local in pairs) and any(
+            fit(given, mean)[1] > near for given, _ in pairs)
+        if along or own and any(apart(local, mean) > near for _, local in pairs):
+            found.append(name)
+    return found
+
+
+def _cut_now(evidence: Evidence, number: int, name: str) -> list[Shard | None]:
     """By rank: how the gradient of a parameter is cut in a step; empty where not all ranks have one."""
     cuts, shards = evidence.of(number, "cuts"), [one["sharded"].get(name) for one in evidence.seen]
     if any(shard and name not in of_rank for shard, of_rank in zip(shards, cuts)):
@@ -64,13 +90,13 @@ def _cut_now(evidence, number, name):
     return [shard and {**shard, "placements": of_rank[name]} for shard, of_rank in zip(shards, cuts)]
 
 
-def _differ(a, b, tolerance, least):
+def _differ(a: torch.Tensor | None, b: torch.Tensor | None, tolerance: float, least: float) -> bool:
     if a is None or b is None or a.shape != b.shape:
         return a is not b
     return apart(a, b) > tolerance and float((a.double() - b.double()).norm()) > least
 
 
-def _length(parts):
+def _length(parts: Mapping[str, torch.Tensor | None]) -> float:
     return math.sqrt(sum(float(part.double().norm()) ** 2 for part in parts.values() if part is not None))
 
 
@@ -78,7 +104,7 @@ def _length(parts):
 
 
 @rule
-def different_losses(seen):
+def different_losses(seen: list[Seen]) -> list[Finding]:
     """Ranks that compute one loss together, from the same rows, must all have it."""
     for number, of_step in enumerate(_steps(seen)):
         rows = [[row for call in step["calls"] for row in call["rows"]] for step in of_step]
@@ -94,7 +120,7 @@ def different_losses(seen):
 
 
 @rule
-def copies_in_group(seen):
+def copies_in_group(seen: list[Seen]) -> list[Finding]:
     """Parameters of one name that begin the same on all ranks of a tensor-parallel group: the same gradient."""
     names = [name for name, part in seen[0]["start"].items() if all(
         name in other["start"] and apart(other["start"][name], part) == 0 for other in seen)
@@ -103,9 +129,9 @@ def copies_in_group(seen):
 
 
 @rule
-def tied_copies(seen):
+def tied_copies(seen: list[Seen]) -> list[Finding]:
     """An embedding and a layer on another stage of a pipeline that begin with the same numbers: the same gradient."""
-    pairs = []
+    pairs: list[list[tuple[int, str]]] = []
     for rank, one in enumerate(seen):
         for name, part in one["start"].items():
             if "Embedding" in one["kinds"].get(name, "") and _varies(part):
@@ -114,7 +140,7 @@ def tied_copies(seen):
     return _unlike(seen, pairs)
 
 
-def _unlike(seen, copies):
+def _unlike(seen: list[Seen], copies: list[list[tuple[int, str]]]) -> list[Finding]:
     """The finding on `copies`, lists of (rank, name), whose gradients differ in a step."""
     for number, of_step in enumerate(_steps(seen)):
         least = NOTHING * max(_length(step["given"]) for step in of_step)
@@ -128,18 +154,18 @@ def _unlike(seen, copies):
     return []
 
 
-def _steps(seen):
+def _steps(seen: list[Seen]) -> Iterator[tuple[StepNoted, ...]]:
     """Of each step that all ranks have taken: what each has noted."""
     return zip(*(one["steps"] for one in seen))
 
 
-def _numbers(seen):
+def _numbers(seen: list[Seen]) -> list[int]:
     return [one["rank"] for one in seen]
 
 
-def _tolerance(seen):
+def _tolerance(seen: list[Seen]) -> float:
     return TOLERANCE.get(next((str(part.dtype) for part in seen[0]["start"].values()), ""), COARSE)
 
 
-def _varies(part):
+def _varies(part: torch.Tensor) -> bool:
     return part.numel() > 1 and bool((part != part[0]).any())

@@ -1,14 +1,22 @@
 """The conclusion as text for a terminal."""
 
+from __future__ import annotations
+
 import textwrap
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from manyhands.clinic.clinic_words import NOT_YET, QUESTIONS
+
+if TYPE_CHECKING:
+    from manyhands.clinic.conclude import Conclusion, Said
+    from manyhands.clinic.costs import Costs
 
 WIDTH = 100
 UNTIMED = "   Not determined, because no step was timed."
 
 
-def as_text(done):
+def as_text(done: Conclusion) -> str:
     """The whole page as lines."""
     lines = [headline(done), ""]
     if done.traceback:
@@ -25,52 +33,52 @@ def as_text(done):
     return "\n".join(lines)
 
 
-def headline(done):
+def headline(done: Conclusion) -> str:
     visit = done.visit
     return f"{' '.join([visit.script, *visit.arguments])} on {visit.ranks} " + (
         "rank" if visit.ranks == 1 else "ranks") + f", {visit.launcher}"
 
 
-def _question(number, answer):
+def _question(number: int, answer: str) -> list[str]:
     return [f"{number + 1}. {QUESTIONS[number]}", *_wrapped(answer)]
 
 
-def _wrapped(text, indent="   "):
+def _wrapped(text: str, indent: str = "   ") -> list[str]:
     return [line for part in text.splitlines() for line in
             textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=indent + " " * _depth(part),
                           drop_whitespace=True, replace_whitespace=False) or [""]]
 
 
-def _depth(line):
+def _depth(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _mistakes(done):
+def _mistakes(done: Conclusion) -> list[str]:
     return _listed([one for one in done.mistakes if one.key != "hang"])
 
 
-def _listed(mistakes):
-    lines = []
+def _listed(mistakes: Iterable[Said]) -> list[str]:
+    lines: list[str] = []
     for one in mistakes:
         lines += [f"   ! {one.title}", *_wrapped(one.text, "     "), *_wrapped("-> " + one.remedy, "     ")]
     return lines
 
 
-def as_remark(said):
+def as_remark(said: Said) -> str:
     """A remark that has a title and a remedy, in one line."""
     return f"{said.title}: {said.text} {said.remedy}"
 
 
-def _printed(printed):
+def _printed(printed: Iterable[tuple[str, str]]) -> list[str]:
     return [line for whose, text in printed
             for line in [*_wrapped(whose), *textwrap.indent(text, "     ").splitlines()]]
 
 
-def _remarks(remarks):
+def _remarks(remarks: Iterable[Said]) -> list[str]:
     return [line for one in remarks for line in _wrapped("* " + one.text, "   ")]
 
 
-def cost_lines(costs):
+def cost_lines(costs: Costs) -> list[str]:
     """The table of costs, a line for each rank."""
     kinds = ("input", "forward", "backward", "step")
     head = f"   {'rank':<5}{'step ms':>9}" + "".join(f"{name:>10}" for name in ("input", "forward", "backward",

@@ -1,15 +1,24 @@
 """`manyhands predict train.py --to 8,64,1024 --machine dgx-h100`: your own script on a machine that you do not have."""
 
+from __future__ import annotations
+
 import argparse
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands import gpu_stand_in
 from manyhands.cluster.launch import launch_line
 from manyhands.command_line import completed, no_output_file, part, refuse, seconds, sigterm_exits
 from manyhands.command_line import parser as command_parser
+
+if TYPE_CHECKING:
+    from manyhands.clinic.scale import NothingMeasured
+    from manyhands.clinic.visit import Visit
+    from manyhands.simulate.machines import Kind
 
 DESCRIPTION = """Run your own training script for some steps, on one rank and on several, and predict how long a step takes on many ranks of a different machine:
 a table, a picture, and the three largest costs. Neither the script nor its folder is changed. Exit code 0: predicted; 2: the script failed, or an
@@ -25,7 +34,7 @@ SUMS = {"ring": "sums by rings", "tree": "sums by a double tree", "two-level": "
 MOST_RANKS = 1_000_000  # each is a place of an array
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     made = command_parser("predict", DESCRIPTION, ["train.py --to 8,64,1024 --machine dgx-h100",
                                                    "train.py --times-as-fast 40 -- --epochs 1"])
     launch_line.add_options(made, RANKS)
@@ -49,7 +58,7 @@ def parser():
 
 
 @sigterm_exits()
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = launch_line.parsed(completed(parser()), sys.argv[1:] if argv is None else argv, "predict", RANKS)
     except ValueError as problem:
@@ -62,7 +71,7 @@ def main(argv=None):
         return 130
 
 
-def _batch(text):
+def _batch(text: str) -> int | str:
     """The type of --global-batch."""
     if text in ("auto", "fixed", "per-rank"):
         return text
@@ -71,7 +80,7 @@ def _batch(text):
     raise argparse.ArgumentTypeError(f"{text!r} is not fixed, per-rank, auto or a number of rows, such as 4096")
 
 
-def _predict(arguments):
+def _predict(arguments: argparse.Namespace) -> int:
     from manyhands.clinic import scale
     from manyhands.clinic.clinic_words import REMARKS
     from manyhands.clinic.conclude import left_out_in_words
@@ -127,14 +136,14 @@ def _predict(arguments):
     return 0
 
 
-def _run(arguments, ranks):
+def _run(arguments: argparse.Namespace, ranks: int) -> Visit:
     from manyhands.clinic.visit import visit
 
     return visit(arguments.script, arguments.arguments, ranks, arguments.line.launcher, timeout_s=arguments.timeout,
                  stand_in=not arguments.as_it_is, env=arguments.line.env)
 
 
-def _machine(arguments):
+def _machine(arguments: argparse.Namespace) -> Kind:
     """The machine of a name or of a file of the user's."""
     from manyhands.simulate import machines
 
@@ -143,7 +152,7 @@ def _machine(arguments):
     return machines.named(arguments.machine, arguments.reached)
 
 
-def _clinic(arguments, problem):
+def _clinic(arguments: argparse.Namespace, problem: NothingMeasured) -> str:
     """The clinic's command line for the run that failed, as part of a message."""
     if not problem.failed:
         return ""
@@ -158,7 +167,7 @@ def _clinic(arguments, problem):
     return f"\nThe whole report: {shlex.join(words)}"
 
 
-def _wanted(arguments):
+def _wanted(arguments: argparse.Namespace) -> list[int]:
     """The numbers of ranks to predict; ValueError where what was typed cannot be."""
     try:
         ranks = sorted({int(one) for one in arguments.to.split(",")})

@@ -1,11 +1,18 @@
 """What the evidence means, and is no mistake: remarks, each with what was measured."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from manyhands.clinic.evidence import apart, buffers_apart, finite
 from manyhands.clinic.judge import elsewhere, undivided_parts, untold
 from manyhands.clinic.rule import Finding
 
+if TYPE_CHECKING:
+    from manyhands.clinic.evidence import Evidence
 
-def remarks(evidence):
+
+def remarks(evidence: Evidence) -> list[Finding]:
     """What is no mistake, and what one should know: [Finding]."""
     found, one = [], evidence.one or {}
     calls = [call for rank in evidence.seen for step in rank["steps"] for call in step["calls"]]
@@ -29,8 +36,8 @@ def remarks(evidence):
         found.append(Finding("two measures", {"apart": tried(evidence)}))
     if (evidence.first.get("ddp") or {}).get("sends buffers") and buffers_apart(evidence)[0]:
         found.append(Finding("buffers not sent", {"names": buffers_apart(evidence)[0]}))
-    if untold(evidence):
-        found.append(Finding(untold(evidence), {"factor": float(evidence.ranks)}))
+    if loss := untold(evidence):
+        found.append(Finding(loss, {"factor": float(evidence.ranks)}))
     if evidence.first["scaled"]:
         found.append(Finding("scaled", {}))
     norm = _norm_of_scaled(evidence)
@@ -43,16 +50,18 @@ def remarks(evidence):
     return found
 
 
-def _norm_of_scaled(evidence):
+def _norm_of_scaled(evidence: Evidence) -> float | None:
     """The norm that clipping saw of gradients that a GradScaler had multiplied; None where there is no such step."""
     for step in evidence.steps[:evidence.count]:
-        for kind, norm in step.clips[0] if step.clips and step.raw is not None else ():
+        if step.raw is None or not step.clips:
+            continue
+        for kind, norm in step.clips[0]:
             if kind == "scaled norm" and abs(norm / max(float(step.raw.norm()), 1e-30) - 1) < 0.1:
                 return norm
     return None
 
 
-def tried(evidence):
+def tried(evidence: Evidence) -> float | None:
     """How far the first gradient is from that of the run in one process, in parts of its length; None where that run is
     the only measure there is, or where there is none."""
     gradient = evidence.tried_gradient()
@@ -66,11 +75,11 @@ def tried(evidence):
     whole = torch.cat([gradient[name].double() for name in step.names])
     # that run gives each rank's loss the weight of its rows, also where the loss is a mean over tokens
     rows = [len(of_rank) for of_rank in step.rows]
-    ranks = sum(count * local for count, local in zip(rows, step.local)) / max(1, sum(rows))
+    ranks = cast("torch.Tensor", sum(count * local for count, local in zip(rows, step.local))) / max(1, sum(rows))
     return apart(whole, ranks) if finite(whole) and finite(ranks) else None
 
 
-def disagree(evidence):
+def disagree(evidence: Evidence) -> bool:
     """Whether the run in one process gives another gradient than the ranks' own, weighted by their terms."""
     far = tried(evidence)
     return far is not None and far > evidence.coarse

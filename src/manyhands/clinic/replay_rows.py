@@ -1,48 +1,62 @@
 """One process with the rows of all ranks: on rank 0, at the end, with a copy of the model as it was at the start."""
 
+from __future__ import annotations
+
 import copy
 import os
 import weakref
+from collections.abc import Sequence
 from contextlib import ExitStack
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.dtensor_parts import cut_groups, joined
 from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+    from torch.distributed.tensor import DTensor
+
+    from manyhands.clinic.noted import Call, OneProcess, Seen
+
 READ = "seen-{}.pt"
-BEFORE = weakref.WeakKeyDictionary()  # module -> {name: a whole number that was replaced by one of its divisors}
+# module -> {name: a whole number that was replaced by one of its divisors}
+BEFORE: weakref.WeakKeyDictionary[nn.Module, dict[str, int]] = weakref.WeakKeyDictionary()
+Slope = tuple["torch.Tensor", "torch.Tensor"]  # an output, and the slope that backward begins with there
 NOTHING = 1e-3  # of a slope: what is left of it by rounding
 
 
-def watch_attributes():
+def watch_attributes() -> None:
     """Note the whole numbers that modules are given first: a script for tensor parallelism divides the number of heads
     of a cut layer by the number of ranks."""
     from torch import nn
 
     original = nn.Module.__setattr__
 
-    def noted(module, name, value):
+    def noted(module: nn.Module, name: str, value: Any) -> None:
         before = module.__dict__.get(name)
         if type(value) is int and type(before) is int and 0 < value < before and before % value == 0:
             BEFORE.setdefault(module, {}).setdefault(name, before)
         original(module, name, value)
 
-    nn.Module.__setattr__ = noted
+    nn.Module.__setattr__ = noted  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
 
-def copied(module):
+def copied(module: nn.Module) -> nn.Module | None:
     """A copy of the model that no wrapper and no hook of a wrapper belongs to; None where it cannot be made."""
     try:
         if any(hasattr(parameter, "to_local") for parameter in module.parameters()):
             sizes = {size for parameter in module.parameters() if hasattr(parameter, "to_local")
-                     for size in parameter.device_mesh.mesh.shape}
+                     for size in cast("DTensor", parameter).device_mesh.mesh.shape}
             return _without_shards(module, {}, sizes)
         return copy.deepcopy(module).cpu()
     except Exception:  # a module that holds what cannot be copied: a file, a lock
         return None
 
 
-def _without_shards(module, made, sizes):
+def _without_shards(module: nn.Module, made: dict[int, Any], sizes: set[int]) -> nn.Module:
     """The same tree of modules of their own classes. Parameters are places of the full shape, filled later; a parameter
     that several modules share (tied weights) is one parameter here, too. Whole numbers that were divided by one of
     `sizes` are what they were before."""
@@ -70,7 +84,7 @@ def _without_shards(module, made, sizes):
     return new
 
 
-def one_process(model, folder, size, stride):
+def one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
     """Try it, and write what came to `one.pt`; what cannot be tried is told by a word."""
     import torch
 
@@ -82,14 +96,14 @@ def one_process(model, folder, size, stride):
     write_tensors(os.path.join(folder, "one.pt"), found)
 
 
-def autocast_now():
+def autocast_now() -> list[tuple[str, torch.dtype]]:
     """[(kind of device, type)] of the autocast that is active."""
     import torch
 
     return [(kind, torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
 
 
-def divided(seen):
+def divided(seen: Sequence[Seen]) -> list[int]:
     """The numbers of the ranks whose rows are parts of the batch: of ranks among which parameters are cut (tensor
     parallelism), which all have the same rows, the first."""
     groups = [group for rank in seen for shard in rank["sharded"].values() for group in cut_groups(shard)]
@@ -97,7 +111,7 @@ def divided(seen):
     return [number for number in range(len(seen)) if number not in followers]
 
 
-def _try(model, seen, stride):
+def _try(model: nn.Module, seen: list[Seen], stride: int) -> OneProcess:
     """The first step; of a sharded model, whose gradients nobody sees before they are averaged, each step."""
     sharded = bool(seen[0]["sharded"])
     givers = [seen[number] for number in divided(seen)]
@@ -108,7 +122,7 @@ def _try(model, seen, stride):
     if word:
         return {"not": word}
     model.train()
-    found = {"far": 0.0, "unfaithful": 0.0, "gradients": [], "mixers": _mixers(model),
+    found: OneProcess = {"far": 0.0, "unfaithful": 0.0, "gradients": [], "mixers": _mixers(model),
              "rows": sum(len(of_rank[0]["rows"]) for of_rank in calls[0])}
     for number, of_step in enumerate(calls):
         if sharded:
@@ -121,7 +135,7 @@ def _try(model, seen, stride):
     return found
 
 
-def _cannot(calls):
+def _cannot(calls: list[list[list[Call]]]) -> str | None:
     """Why it cannot be tried, by a word; or None."""
     if not calls or not all(calls[0]):
         return "no step"
@@ -137,7 +151,7 @@ def _cannot(calls):
     return None if all(_fit_together(together) for of_step in calls for together in zip(*of_step)) else "shapes"
 
 
-def _fit_together(together):
+def _fit_together(together: Sequence[Call]) -> bool:
     """Whether the inputs of the ranks' calls can be put one behind the other: not where each rank pads its rows to a
     different length."""
     import torch
@@ -149,20 +163,20 @@ def _fit_together(together):
                for values in zip(*flat) if _of_rows(values, rows, torch))
 
 
-def _of_rows(values, rows, torch):
+def _of_rows(values: Sequence[Any], rows: Sequence[int], torch: ModuleType) -> bool:
     """Whether these inputs, one of each rank, have an entry for each of its rows."""
     return all(isinstance(value, torch.Tensor) and value.dim() and len(value) == count
                for value, count in zip(values, rows))
 
 
-def _sends(seen, sharded):
+def _sends(seen: list[Seen], sharded: bool) -> str | None:
     """The word for a model that sends messages in its forward: the other ranks are no longer there to answer. Those of
     FSDP2 and DTensor are not in the copy."""
     messages = [message for rank in seen for step in rank["steps"] for message in step["messages"]]
     return "sends" if not sharded and any(message["phase"] == "forward" for message in messages) else None
 
 
-def _one_call(model, together, found):
+def _one_call(model: nn.Module, together: Sequence[Call], found: OneProcess) -> None:
     """Forward on each rank's rows alone and on all at once; backward from the slopes that the ranks' losses had."""
     import torch
 
@@ -174,7 +188,7 @@ def _one_call(model, together, found):
     for one, call in zip(alone, together):
         for a, b in zip(one, call["out"]):
             found["unfaithful"] = max(found["unfaithful"], _far(a, b) if isinstance(a, torch.Tensor) else 0.0)
-    slopes = []  # [(output, slope)], each output once
+    slopes: list[Slope] = []  # [(output, slope)], each output once
     for place, out in enumerate(joint):
         if not isinstance(out, torch.Tensor):
             continue
@@ -192,10 +206,10 @@ def _one_call(model, together, found):
             slopes.append((out, slope.to(out.device, out.dtype).reshape(out.shape)))
     roots = _roots(slopes)
     if roots:
-        torch.autograd.backward(*zip(*roots))
+        torch.autograd.backward([out for out, _ in roots], [slope for _, slope in roots])
 
 
-def _autocast(kinds):
+def _autocast(kinds: list[tuple[str, torch.dtype]]) -> ExitStack:
     """The context in which the ranks' model was called; this copy is on the CPU."""
     import torch
 
@@ -205,7 +219,7 @@ def _autocast(kinds):
     return stack
 
 
-def _roots(slopes):
+def _roots(slopes: list[Slope]) -> list[Slope]:
     """The outputs from which backward begins, with the slopes that come from outside the model. A slope that was seen
     at an output is a sum of what came from outside, and of what came through outputs that depend on it, for example
     through a loss to logits."""
@@ -214,7 +228,8 @@ def _roots(slopes):
     if len(slopes) < 2:
         return slopes
     below = {id(out): _nodes(out) for out, _ in slopes}
-    waiting, roots = list(slopes), []
+    waiting = list(slopes)
+    roots: list[Slope] = []
     while waiting:
         # next: an output that no other of those that are left depends on
         out, slope = next((one for one in waiting if not any(
@@ -232,9 +247,10 @@ def _roots(slopes):
     return roots
 
 
-def _nodes(out):
+def _nodes(out: torch.Tensor) -> set[Any]:
     """All nodes of the graph that this output depends on, its own among them."""
-    found, waiting = set(), [out.grad_fn]
+    found: set[Any] = set()
+    waiting: list[Any] = [out.grad_fn]
     while waiting:
         node = waiting.pop()
         if node is not None and node not in found:
@@ -243,7 +259,7 @@ def _nodes(out):
     return found
 
 
-def _fill(model, seen, number):
+def _fill(model: nn.Module, seen: list[Seen], number: int) -> None:
     """The weights as they were before the step of this number, from the shards of all ranks."""
     import torch
 
@@ -252,17 +268,18 @@ def _fill(model, seen, number):
         for name, parameter in model.named_parameters():
             if name in held[0]:
                 parts = {rank: part[name] for rank, part in enumerate(held) if name in part}
-                parameter.copy_(joined(parts, seen[0]["sharded"].get(name)).reshape(parameter.shape))
+                whole = cast("torch.Tensor", joined(parts, seen[0]["sharded"].get(name)))  # all ranks' parts are there
+                parameter.copy_(whole.reshape(parameter.shape))
 
 
-def _outputs(model, inputs):
+def _outputs(model: nn.Module, inputs: tuple[Any, dict[str, Any]]) -> list[Any]:
     from torch.utils._pytree import tree_flatten
 
     args, kwargs = inputs
     return tree_flatten(model(*args, **kwargs))[0]
 
 
-def _joined(inputs, rows):
+def _joined(inputs: Sequence[tuple[Any, dict[str, Any]]], rows: Sequence[int]) -> Any:
     """The inputs of all ranks as one: tensors of a rank's rows, or lists of its samples, one behind the other; anything
     else as rank 0 has it."""
     import torch
@@ -270,19 +287,19 @@ def _joined(inputs, rows):
 
     lists = {id(one) for args, kwargs in inputs for one in lists_of_samples(args, kwargs)}
 
-    def is_list(value):
+    def is_list(value: object) -> bool:
         return id(value) in lists
 
-    def whole(values):
+    def whole(values: Sequence[Any]) -> Any:
         if all(map(is_list, values)):
             return [entry for value in values for entry in value]
-        return torch.cat(values) if _of_rows(values, rows, torch) else values[0]
+        return torch.cat(list(values)) if _of_rows(values, rows, torch) else values[0]
 
     flat, shape = zip(*(tree_flatten(one, is_leaf=is_list) for one in inputs))
     return tree_unflatten([whole(values) for values in zip(*flat)], shape[0])
 
 
-def _far(a, b):
+def _far(a: torch.Tensor, b: torch.Tensor) -> float:
     """The largest difference, in parts of the largest number. What is not finite (a mask of -inf) is the same where
     both have it at the same places."""
     if getattr(a, "shape", None) != getattr(b, "shape", None) or not a.numel():
@@ -294,6 +311,6 @@ def _far(a, b):
     return float((a - b).abs().max() / b.abs().max().clamp(min=1e-30))
 
 
-def _mixers(model):
+def _mixers(model: nn.Module) -> list[str]:
     """The modules that look at several rows at once, as far as torch's own are concerned."""
     return [name for name, part in model.named_modules() if "BatchNorm" in type(part).__name__]

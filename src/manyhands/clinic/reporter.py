@@ -5,6 +5,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from manyhands.clinic.spans import of_main_thread
 from manyhands.cluster.on_rank import signalled_stack, tf_config
@@ -15,7 +17,7 @@ PERIOD_S = 0.2
 STOPPED = 70  # the exit code of a rank that was stopped because all of them wait
 
 
-def processor_s():
+def processor_s() -> float:
     """The processor time of this process; with Horovod that of the main thread, since its own thread never rests."""
     told = of_main_thread() if "horovod" in sys.modules else None
     return told[0] if told else time.process_time()
@@ -24,8 +26,9 @@ def processor_s():
 class Reporter:
     """A thread that writes down where the script stands, as a rank of a cluster reports it."""
 
-    def __init__(self, folder, rank):
-        self.folder, self.rank, self.state, self.on_stop = folder, rank, "runs", lambda: None
+    def __init__(self, folder: str, rank: int) -> None:
+        self.folder, self.rank, self.state = folder, rank, "runs"
+        self.on_stop: Callable[[], object] = lambda: None
         self.backwards = 0  # how often the script has called backward; the observer counts
         self._writing = threading.Lock()
         self.recorder = Recorder(os.path.join(folder, f"calls-{rank}"), is_user_file)
@@ -36,7 +39,7 @@ class Reporter:
         self._stack = Stack(threading.main_thread().ident, processor_s)
         threading.Thread(target=self._report, daemon=True, name="where").start()
 
-    def _report(self):
+    def _report(self) -> None:
         while True:
             self.write()
             if self.told_to_stop():
@@ -44,16 +47,16 @@ class Reporter:
                 os._exit(STOPPED)
             time.sleep(PERIOD_S)
 
-    def told_to_stop(self):
+    def told_to_stop(self) -> bool:
         return os.path.exists(os.path.join(self.folder, "stop"))
 
-    def write(self):
+    def write(self) -> None:
         with self._writing:  # the last report to be written is also the last one that was made
             here = {"rank": self.rank, "cell": 0, "state": self.state, "time": time.monotonic(),
                     "backwards": self.backwards, **self._where()}
             write_json(os.path.join(self.folder, f"where-{self.rank}.json"), here)
 
-    def _where(self):
+    def _where(self) -> dict[str, Any]:
         here, recorder = self._stack.look(), self.recorder
         if recorder.in_call and recorder.last:
             here.update(blocked=True, key=f"call {recorder.entered}", call=dict(recorder.last))
@@ -64,7 +67,7 @@ class Reporter:
         return here
 
 
-def write_json(path, value):
+def write_json(path: str, value: Any) -> None:
     """Write it in one step, so that a reader never sees half of it."""
     part = _part(path)
     with open(part, "w") as file:
@@ -72,7 +75,7 @@ def write_json(path, value):
     os.replace(part, path)
 
 
-def write_tensors(path, value):
+def write_tensors(path: str, value: Any) -> None:
     """The same for what holds tensors. A rank that is ended while it writes leaves no file that cannot be read."""
     import torch
 
@@ -81,6 +84,6 @@ def write_tensors(path, value):
     os.replace(part, path)
 
 
-def _part(path):
+def _part(path: str) -> str:
     """A name for an unfinished file, different in each thread: two of them may write the same file."""
     return f"{path}.{threading.get_ident()}.part"

@@ -1,16 +1,25 @@
 """What a rule of the clinic gives: findings; a rule that raises an exception has decided nothing."""
 
 import functools
-from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
-Finding = namedtuple("Finding", "key values")
+
+class Finding(NamedTuple):
+    """A key of `clinic_words.MISTAKES` or REMARKS, and what its sentence is filled with."""
+
+    key: str
+    values: dict[str, Any]
+
+
+Judged = TypeVar("Judged")  # an `Evidence`, or what a group of ranks has seen
 NOT_JUDGED = "not judged"  # the key of what could not be decided, because a rule has raised an exception
 
 
-def rule(judge):
+def rule(judge: Callable[[Judged], list[Finding]]) -> Callable[[Judged], list[Finding]]:
     """A rule that raises an exception has decided nothing, and the others still count."""
     @functools.wraps(judge)
-    def guarded(evidence):
+    def guarded(evidence: Judged) -> list[Finding]:
         try:
             return judge(evidence)
         except Exception as error:
@@ -18,5 +27,5 @@ def rule(judge):
     return guarded
 
 
-def not_judged(what, error):
+def not_judged(what: str, error: Exception) -> Finding:
     return Finding(NOT_JUDGED, {"what": what.strip("_"), "error": f"{type(error).__name__}: {error}"[:300]})

@@ -5,11 +5,21 @@ how many, how large, and whether they lie in the backward or after it. The rows 
 several, say whether the global batch or the batch of a rank stays the same.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from statistics import mean, median
+from typing import TYPE_CHECKING
 
 from manyhands.clinic import costs
 from manyhands.clinic.observe import RECORD
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import SentCall, StepNoted
+    from manyhands.clinic.visit import Visit
+    from manyhands.simulate.training_step import Layer, Machine
+    from manyhands.simulate.training_step import Step as SimulatedStep
 
 SUMS = ("allreduce", "reducescatter", "allgather")  # how the ledger's names of these calls begin, without their `_`
 AFTER = 0.05  # less of the messages' time than this inside backward: they do not overlap
@@ -25,9 +35,9 @@ class Measured:
 
     forward_s: float  # and all else that is not backward: input, the optimiser
     backward_s: float
-    sizes: list = field(default_factory=list)  # bytes of each message of a step
+    sizes: list[float] = field(default_factory=list)  # bytes of each message of a step
     overlaps: bool = True
-    factors: list = field(default_factory=list)  # measured steps of one rank, in means
+    factors: list[float] = field(default_factory=list)  # measured steps of one rank, in means
     update_s: float = 0.0  # the optimiser's part of forward_s, which fewer rows do not shorten
     alone: int = 1  # ranks of the run that says what one rank computes: more, where the script needs them
     rows: int = 0  # of a step of each rank of that run; 0: not seen
@@ -35,10 +45,10 @@ class Measured:
     ranks: int = 2
 
     @property
-    def step_s(self):
+    def step_s(self) -> float:
         return self.forward_s + self.backward_s
 
-    def batch(self):
+    def batch(self) -> str | None:
         """What stays the same with more ranks, by the two numbers of rows: PER_RANK, FIXED or, where they fit neither,
         None."""
         if self.rows and self.rows == self.rows_each:
@@ -46,11 +56,11 @@ class Measured:
         return FIXED if self.rows and self.rows_each == -(-self.rows // self.ranks) else None
 
     @property
-    def rows_in_all(self):
+    def rows_in_all(self) -> int:
         """The global batch of the run that says what one rank computes."""
         return self.rows * self.alone
 
-    def with_rows(self, part):
+    def with_rows(self, part: float) -> Measured:
         """This step with a part of its rows: computing gets shorter with them, the optimiser does not."""
         return replace(self, forward_s=self.update_s + (self.forward_s - self.update_s) * part,
                        backward_s=self.backward_s * part)
@@ -62,21 +72,21 @@ class Forecast:
 
     ranks: int
     seconds: float
-    step: object
+    step: SimulatedStep
     efficiency: float
-    costs: dict
+    costs: dict[str, float]
 
 
 class NothingMeasured(ValueError):
     """No steps, no messages or no trustworthy times came out of a run. `ranks`: of that run; `failed`: whether the
     script failed in it."""
 
-    def __init__(self, text, ranks, failed=False):
+    def __init__(self, text: str, ranks: int, failed: bool = False) -> None:
         super().__init__(text)
         self.ranks, self.failed = ranks, failed
 
 
-def measured(alone, together):
+def measured(alone: Visit, together: Visit) -> Measured:
     """`Measured`, from a visit of one rank and one of several; `NothingMeasured` where one did not get so far."""
     one, many = steps_of(alone), steps_of(together)
     facts = together.cost[0]
@@ -95,7 +105,7 @@ def measured(alone, together):
                     alone.ranks, _rows(alone), _rows(together), together.ranks)
 
 
-def steps_of(visit):
+def steps_of(visit: Visit) -> costs.Costs:
     """The `Costs` of a visit; `NothingMeasured`, with the reason, where no step was timed on all ranks."""
     found = costs.add_up(visit.cost) if len(visit.cost) == visit.ranks else None
     if found is None:
@@ -105,7 +115,7 @@ def steps_of(visit):
     return found
 
 
-def _why(visit):
+def _why(visit: Visit) -> tuple[str, bool]:
     """(why a visit has no times, as far as it is known, whether the script failed)."""
     if visit.errors:
         rank = min(visit.errors)
@@ -123,21 +133,21 @@ def _why(visit):
     return f"It ended after {done} steps of an optimiser; {RECORD + 1} are needed.{_printed_last(visit)}", False
 
 
-def _printed_last(visit):
+def _printed_last(visit: Visit) -> str:
     lines = visit.output.get(0, "").strip().splitlines()
     return f" The last line that rank 0 printed: {lines[-1].strip()}" if lines else ""
 
 
-def _rows(visit):
+def _rows(visit: Visit) -> int:
     """The rows that go through a rank's first model in a step, of the rank with the most; 0 where none were seen."""
-    def of(step):
+    def of(step: StepNoted) -> int:
         return sum(len(call["rows"]) for call in step["calls"] if call["model"] == 0)
 
     each = [[rows for step in one["steps"] if (rows := of(step))] for one in visit.seen.values()]
     return max((round(median(rows)) for rows in each if rows), default=0)
 
 
-def _as_sum(call, ranks):
+def _as_sum(call: SentCall, ranks: int) -> float:
     """Bytes of the all-reduce over so many ranks that sends as much as this call of the ledger; 0: none of `SUMS`."""
     name = call["call"].replace("_", "")
     if not name.startswith(SUMS):
@@ -147,7 +157,8 @@ def _as_sum(call, ranks):
     return call["bytes"] / 2 if name.startswith("reducescatter") else call["bytes"]
 
 
-def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="auto", batch=PER_RANK):
+def forecast(found: Measured, machine: Machine, ranks: int, times_as_fast: float = 1.0, all_reduce: str = "auto",
+             batch: int | str = PER_RANK) -> Forecast:
     """What so many ranks of this machine give: a `Forecast`. One rank there is `times_as_fast` as one here.
 
     `batch`: PER_RANK; FIXED: the rows of a step here, of all ranks of the run with the fewest, divided among the ranks;
@@ -169,14 +180,14 @@ def forecast(found, machine, ranks, times_as_fast=1.0, all_reduce="auto", batch=
     return Forecast(ranks, seconds, step, alone_s / seconds, {"computing": base_s, **saved})
 
 
-def _rows_in_all(found, batch, ranks):
+def _rows_in_all(found: Measured, batch: int | str, ranks: int) -> float:
     """The rows of a step of so many ranks, as a multiple of one rank's here."""
     if batch == PER_RANK:
         return ranks
-    return found.alone if batch == FIXED else batch / found.rows
+    return found.alone if isinstance(batch, str) else batch / found.rows  # FIXED
 
 
-def rows_in_words(found, batch):
+def rows_in_words(found: Measured, batch: int | str) -> str:
     """Which batch was assumed, and why, in sentences. `batch`: as for `forecast`, or "auto"; ValueError for a number of
     rows where none were seen."""
     with_one = f"{found.rows} with one rank, " if found.alone == 1 else ""
@@ -198,17 +209,17 @@ def rows_in_words(found, batch):
     return f"{seen}As --global-batch asks, {then}."
 
 
-def most_ranks(found, batch):
+def most_ranks(found: Measured, batch: int | str) -> int | None:
     """The largest number of ranks of which each gets a row; None where there is no such limit, or it is not known."""
-    return found.rows_in_all or None if batch == FIXED else None if batch == PER_RANK else batch
+    return batch if not isinstance(batch, str) else None if batch == PER_RANK else found.rows_in_all or None
 
 
-def largest(one, count=3):
+def largest(one: Forecast, count: int = 3) -> list[tuple[str, float]]:
     """[(what, seconds)] of the largest costs."""
     return sorted(one.costs.items(), key=lambda pair: -pair[1])[:count]
 
 
-def _mean_step(found, machine, ranks, times_as_fast, all_reduce):
+def _mean_step(found: Measured, machine: Machine, ranks: int, times_as_fast: float, all_reduce: str) -> SimulatedStep:
     from manyhands.simulate.stragglers import slowness
     from manyhands.simulate.training_step import Step, Way, step
 
@@ -219,7 +230,7 @@ def _mean_step(found, machine, ranks, times_as_fast, all_reduce):
     return Step(*(mean(numbers) for numbers in zip(*steps)))
 
 
-def _layers(found, times_as_fast):
+def _layers(found: Measured, times_as_fast: float) -> list[Layer]:
     """One layer a message, the first that is sent last: each with its part of the backward, or, where the messages do
     not overlap, all computing in the last, so that all messages are ready together."""
     from manyhands.simulate.training_step import Layer
@@ -231,7 +242,7 @@ def _layers(found, times_as_fast):
     return [*(Layer(size, 0.0, 0.0) for size in sizes[:-1]), Layer(sizes[-1], forward_s, backward_s)]
 
 
-def table(forecasts):
+def table(forecasts: Iterable[Forecast]) -> str:
     """The forecasts in letters: a line for each number of ranks."""
     lines = [f"{'ranks':>8}{'ms a step':>12}{'efficiency':>12}{'computing':>11}{'waiting':>9}   the three "
              "largest costs"]
@@ -242,7 +253,7 @@ def table(forecasts):
     return "\n".join(lines)
 
 
-def without_core(one):
+def without_core(one: costs.Costs) -> tuple[bool, str]:
     """(whether the `Costs` of one rank can be used, what is said of it), by how long it waited for a core."""
     if not one.waited:
         return True, "It is not known whether the rank had a core all the time, because this system does not count it."
@@ -256,7 +267,7 @@ def without_core(one):
     return False, f"{said}Nothing is predicted from that. Run the command again when other programs leave a core free."
 
 
-def told(found):
+def told(found: Measured) -> str:
     """What was measured, in a line."""
     total, count = sum(found.sizes), len(found.sizes)
     apart = max(found.factors) / median(found.factors) - 1

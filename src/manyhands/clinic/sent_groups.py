@@ -1,22 +1,31 @@
 """Which ranks send what, and in which groups, in the steps that were written down."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.clinic.messages import sums_gradients
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import Message
+    from manyhands.clinic.visit import Visit
 
 MOST = 0.5  # of a rank's parameters: a sum of so many counts as the sum of its gradients
 
 
-def sizes_of(visit, rank):
+def sizes_of(visit: Visit, rank: int) -> dict[str, int]:
     return {name: part.numel() for name, part in visit.seen[rank]["start"].items()}
 
 
-def messages_of(visit, rank):
+def messages_of(visit: Visit, rank: int) -> list[Message]:
     return [message for step in visit.seen[rank]["steps"] for message in step["messages"]]
 
 
-def groups_of_sums(visit, rank, most=MOST):
+def groups_of_sums(visit: Visit, rank: int, most: float = MOST) -> list[tuple[int, ...]]:
     """The groups over which a rank sums most of its parameters' gradients, the largest first."""
     steps, sizes = visit.seen[rank]["steps"], set(sizes_of(visit, rank).values())
-    total, count = sum(sizes_of(visit, rank).values()), {}
+    total = sum(sizes_of(visit, rank).values())
+    count: dict[tuple[int, ...], int] = {}
     for message in messages_of(visit, rank):
         bucket = len(message["shape"] or ()) < 2 or message["numel"] in sizes  # and no gradient of activations
         if sums_gradients(message) and (bucket or message["native"] or message["of"]):
@@ -25,9 +34,9 @@ def groups_of_sums(visit, rank, most=MOST):
     return sorted(found, key=len, reverse=True)
 
 
-def groups_inside(visit, rank):
+def groups_inside(visit: Visit, rank: int) -> dict[tuple[int, ...], set[str]]:
     """{group: calls} of what a rank's model sends in its forward."""
-    found = {}
+    found: dict[tuple[int, ...], set[str]] = {}
     for message in messages_of(visit, rank):
         several = message["peer"] is None and len(message["ranks"]) > 1 and message["numel"] > 1
         if several and message["phase"] == "forward":
@@ -35,15 +44,15 @@ def groups_inside(visit, rank):
     return {group: calls for group, calls in found.items() if calls - {"broadcast", "barrier"}}
 
 
-def first_inside(visit, rank, group):
+def first_inside(visit: Visit, rank: int, group: tuple[int, ...]) -> tuple[str, list[int] | None]:
     """(call, shape) of the first message of this group in forward: a sum of rows, or an exchange of rows before it."""
     return next(((message["call"], message["shape"]) for message in messages_of(visit, rank)
                  if (message["ranks"], message["phase"]) == (group, "forward") and message["numel"] > 1), ("", None))
 
 
-def stages(visit):
+def stages(visit: Visit) -> list[list[int]]:
     """The groups of ranks that are stages of one pipeline: those that send each other messages."""
-    found = []
+    found: list[set[int]] = []
     for rank in range(visit.ranks):
         group = {rank, *(message["peer"] for message in messages_of(visit, rank) if message["peer"] is not None)}
         joined = [other for other in found if other & group]

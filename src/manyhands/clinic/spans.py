@@ -1,31 +1,44 @@
 """What a step costs this rank: its time by what was done, its messages, its memory, by kernel and clock."""
 
+from __future__ import annotations
+
 import glob
 import os
 import resource
 import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import SentCall, Span, SpansNoted
+    from manyhands.ledger import Ledger
 
 
 class Spans:
     """Notes spans of time always, and keeps those between `open` and `close`, with the ledger of that time."""
 
-    def __init__(self):
-        self.spans, self.bounds, self._kernel, self._threads = [], [], [], []
-        self.ledger, self.account, self.calls = None, None, []
-        self._open, self._begun = False, None
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.bounds: list[float] = []
+        self._kernel: list[tuple[float, float] | None] = []
+        self._threads: list[dict[str, float]] = []
+        self.ledger: Ledger | None = None
+        self.account: dict[str, Any] | None = None
+        self.calls: list[SentCall] = []
+        self._begun: float | None = None
+        self._open = False
 
-    def note(self, kind, start, stop):
+    def note(self, kind: str, start: float, stop: float) -> None:
         if self._open:
             self.spans.append((kind, start, stop))
 
-    def input(self, start, stop):
+    def input(self, start: float, stop: float) -> None:
         self.note("input", start, stop)
 
-    def step_begins(self):
+    def step_begins(self) -> None:
         if self._begun is None:
             self._begun = time.perf_counter()
 
-    def step_ends(self):
+    def step_ends(self) -> None:
         now = time.perf_counter()
         if self._begun is not None:
             self.note("step", self._begun, now)
@@ -35,7 +48,7 @@ class Spans:
             self._kernel.append(of_main_thread())
             self._threads.append(waits_of_threads())
 
-    def open(self):
+    def open(self) -> None:
         from manyhands.ledger import Ledger
 
         self.ledger = Ledger()
@@ -43,8 +56,8 @@ class Spans:
         self._open = True
         self.bounds, self._kernel, self._threads = [time.perf_counter()], [of_main_thread()], [waits_of_threads()]
 
-    def close(self):
-        if not self._open:
+    def close(self) -> None:
+        if not self._open or self.ledger is None:
             return
         self._open = False
         self.ledger.__exit__(None, None, None)
@@ -52,14 +65,14 @@ class Spans:
         self.calls = [{"call": e.call, "bytes": e.bytes, "start": e.start_s, "stop": e.stop_s}
                       for e in self.ledger.entries]
 
-    def facts(self):
+    def facts(self) -> SpansNoted:
         """All as plain values; times are those of one clock for all processes of this machine."""
         return {"spans": self.spans, "bounds": self.bounds, "kernel": self._kernel, "threads": self._threads,
                 "calls": self.calls, "account": self.account, "gpu_peak_bytes": _gpu_peak(),
                 "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
 
 
-def of_main_thread():
+def of_main_thread() -> tuple[float, float] | None:
     """Seconds that the main thread has run, and has been ready and waited for a core; None where it is no Linux."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/schedstat") as file:
@@ -69,9 +82,9 @@ def of_main_thread():
         return None
 
 
-def waits_of_threads():
+def waits_of_threads() -> dict[str, float]:
     """{thread: seconds for which it has been ready to run and waited for a core}; empty where it is no Linux."""
-    waits = {}
+    waits: dict[str, float] = {}
     for path in glob.glob("/proc/self/task/*/schedstat"):
         try:
             with open(path) as file:
@@ -81,7 +94,7 @@ def waits_of_threads():
     return waits
 
 
-def _gpu_peak():
+def _gpu_peak() -> int | None:
     import torch
 
     return torch.cuda.max_memory_allocated() if torch.cuda.is_available() and torch.cuda.is_initialized() else None

@@ -1,9 +1,19 @@
 """The steps of a visit, taken anew with the gradients of one process."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 from manyhands.clinic.evidence import apart, vector
 
+if TYPE_CHECKING:
+    import torch
 
-def wished(step, ranks):
+    from manyhands.clinic.evidence import Comparable, Evidence
+    from manyhands.clinic.noted import StepNoted
+
+
+def wished(step: Comparable, ranks: int) -> torch.Tensor:
     """The gradient of one process, as short as clipping has made it, or with a factor of the loss that somebody may
     want: not the number of ranks."""
     if any(step.clips):
@@ -12,7 +22,7 @@ def wished(step, ranks):
     return step.right if any(abs(scale / odd - 1) < 0.02 for odd in (ranks, 1 / ranks)) else step.right * scale
 
 
-def of_torch(step):
+def of_torch(step: StepNoted) -> bool:
     """Whether the optimiser is one of torch's."""
     import torch
 
@@ -20,7 +30,7 @@ def of_torch(step):
     return hasattr(torch.optim, kind) and (module.startswith("torch.optim") or "horovod" in module)
 
 
-def moved_apart(evidence):
+def moved_apart(evidence: Evidence) -> list[float] | None:
     """Take the steps anew with the gradients of one process, and say how far each rank's way is from that, in parts
     of its length: [by rank], or None where the optimiser is not torch's, or no gradient of one process is known."""
     import torch
@@ -30,7 +40,7 @@ def moved_apart(evidence):
     if not steps or evidence.sharded or any(one != own[0] for one in own):
         return None
     start = {name: torch.nn.Parameter(part.clone()) for name, part in evidence.first["start"].items()}
-    optimizers = {}  # by the names of the parameters
+    optimizers: dict[tuple[str, ...], Any] = {}  # by the names of the parameters
     for number, step in enumerate(steps):
         whole, groups = evidence.steps[number], [group for group in step["groups"] if group[1]]
         kind = step["optimizer"][1]
@@ -42,7 +52,7 @@ def moved_apart(evidence):
             optimizers[key] = getattr(torch.optim, kind)(made, lr=made[0]["lr"])
         for group, (options, _) in zip(optimizers[key].param_groups, groups):
             group.update(options)
-        for name, part in zip(whole.names, wished(whole, evidence.ranks).split(whole.sizes)):
+        for name, part in zip(whole.names, wished(cast("Comparable", whole), evidence.ranks).split(whole.sizes)):
             start[name].grad = part.to(start[name].dtype)
         optimizers[key].step()
         optimizers[key].zero_grad()

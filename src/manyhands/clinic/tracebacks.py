@@ -1,10 +1,16 @@
 """The traceback of a script that failed, short enough for a page: the script's own calls, and the last of a library."""
 
+from __future__ import annotations
+
 import re
 import traceback
+from typing import TYPE_CHECKING
 
 from manyhands.cluster.faults.sentences import ranks_text
 from manyhands.cluster.on_rank.stack import is_user_file
+
+if TYPE_CHECKING:
+    from manyhands.clinic.visit import Visit
 
 FILE = re.compile(r'  File "(.+?)", line \d+')
 OWN, OF_LIBRARY = 12, 2  # calls of a stack that are shown: the first and last of the script, the last of a library
@@ -12,10 +18,11 @@ MESSAGE_LINES = 12  # of an exception's message
 LEFT_OUT = "  ... ({number} {what} of {whose} left out)\n"
 
 
-def shortened(error):
+def shortened(error: BaseException) -> str:
     """The traceback as text. Each exception of a chain keeps the calls of the script and the last calls of the library
     that raised it; calls of libraries between them are left out."""
-    parts, stack = [], []
+    parts: list[str] = []
+    stack: list[tuple[str, bool]] = []
     for part in traceback.TracebackException.from_exception(error).format():
         if place := FILE.match(part):
             stack.append((part, is_user_file(place[1])))
@@ -27,11 +34,12 @@ def shortened(error):
     return "".join([*parts, *_of_stack(stack)])
 
 
-def _of_stack(stack):
+def _of_stack(stack: list[tuple[str, bool]]) -> list[str]:
     """The calls that are shown of [(text, whether it is the script's own)], outermost first."""
     own = [place for place, (_, is_own) in enumerate(stack) if is_own]
     shown = {*own[:OWN], *own[-OWN:], *range(max(own[-1] + 1 if own else 0, len(stack) - OF_LIBRARY), len(stack))}
-    parts, skipped = [], []
+    parts: list[str] = []
+    skipped: list[bool] = []
     for place, (text, is_own) in enumerate(stack):
         if place not in shown:
             skipped.append(is_own)
@@ -41,24 +49,24 @@ def _of_stack(stack):
     return parts
 
 
-def _note(skipped):
+def _note(skipped: list[bool]) -> list[str]:
     if not skipped:
         return []
     what, whose = "call" if len(skipped) == 1 else "calls", "the script" if any(skipped) else "libraries"
     return [LEFT_OUT.format(number=len(skipped), what=what, whose=whose)]
 
 
-def _of_message(text):
+def _of_message(text: str) -> str:
     lines = text.splitlines(keepends=True)
     return text if len(lines) <= MESSAGE_LINES else "".join([*lines[:MESSAGE_LINES], "  ...\n"])
 
 
-def dead(visit):
+def dead(visit: Visit) -> list[int]:
     """The ranks that have ended badly, without an exception and before they had written anything down."""
     return [rank for rank, code in visit.codes.items() if code not in (0, None) and rank not in visit.cost]
 
 
-def of_visit(visit):
+def of_visit(visit: Visit) -> str:
     """That of the rank that failed first, shortened; what the launcher said where no rank came so far."""
     if visit.fault is not None and visit.fault.kind in ("died", "mismatch"):
         ends = [visit.output[rank][-2000:] for rank in visit.fault.culprits if rank not in visit.errors]

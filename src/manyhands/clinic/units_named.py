@@ -1,7 +1,15 @@
 """The units of the course that treat what was found."""
 
+from __future__ import annotations
 
-def units_of(said):
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.clinic.conclude import Said
+
+
+def units_of(said: Iterable[Said]) -> list[tuple[str, str, str]]:
     """[(number, title, why)] in the order of the units; the units that treat what was found."""
     from importlib.resources import files
 
@@ -9,7 +17,7 @@ def units_of(said):
 
     units = toml.loads((files("manyhands") / "units.toml").read_text(encoding="utf-8"))["unit"]
     titles = {unit["name"][:2]: unit["title"] for unit in units}
-    why = {}
+    why: dict[str, list[str]] = {}
     for one in said:
         for number in one.units:
             why.setdefault(number, []).append(one.title or one.key)

@@ -1,22 +1,31 @@
 """What is kept of the values that a model is called with, and facts on modules and generators."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from manyhands.clinic.loaders import digest
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 WRAPPERS = ("DistributedDataParallel", "DataParallel")
 
 
-def is_wrapper(module):
+def is_wrapper(module: nn.Module) -> bool:
     """Whether this module only hands on what it gets: to one inner model, or, Lightning's, to the script's method."""
     return type(module).__name__ in WRAPPERS or any(cls.__name__ == "LightningModule" for cls in type(module).__mro__)
 
 
-def numbers_of(tensor, stride):
+def numbers_of(tensor: torch.Tensor, stride: int) -> torch.Tensor:
     """A copy of every `stride`-th number of a tensor, in one row. The gradient of an Embedding may be sparse."""
     dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
     return dense.reshape(-1)[::stride].cpu().clone()
 
 
-def noise_state():
+def noise_state() -> list[torch.Tensor]:
     """The states of the generators that dropout and other noise are drawn from."""
     import torch
 
@@ -24,21 +33,21 @@ def noise_state():
     return [torch.get_rng_state(), *on_gpu]
 
 
-def trains(module):
+def trains(module: nn.Module) -> bool:
     return any(parameter.requires_grad for parameter in module.parameters())
 
 
-def is_plain(value):
+def is_plain(value: object) -> bool:
     return isinstance(value, (int, float, bool, str, type(None))) or (
         isinstance(value, tuple) and all(isinstance(one, (int, float)) for one in value))
 
 
-def kept(tree):
+def kept(tree: Any) -> Any:
     """The tree with copies of its tensors, on the CPU."""
     import torch
     from torch.utils._pytree import tree_map
 
-    def copy_of(x):
+    def copy_of(x: Any) -> Any:
         if not isinstance(x, torch.Tensor):
             return x if is_plain(x) else None
         return (x.to_local() if hasattr(x, "to_local") else x).detach().cpu().clone()
@@ -46,7 +55,7 @@ def kept(tree):
     return tree_map(copy_of, tree)
 
 
-def lists_of_samples(args, kwargs):
+def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequence[Any]]:
     """The arguments that are lists with one entry for each sample, as a detector takes images of different sizes and
     their targets; none where the rows are in tensors. (A list of crops holds tensors that have all rows.)"""
     import torch
@@ -55,13 +64,13 @@ def lists_of_samples(args, kwargs):
     first = given[0] if given else None
     if not isinstance(first, (list, tuple)) or not first:
         return []
-    lists = [one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)]
+    lists: list[Sequence[Any]] = [one for one in given if isinstance(one, (list, tuple)) and len(one) == len(first)]
     of_dicts = any(isinstance(entry, dict) for one in lists for entry in one)
     lengths = {len(entry) for entry in first if isinstance(entry, torch.Tensor) and entry.dim()}
     return lists if of_dicts or len(lengths) > 1 else []
 
 
-def rows_of(args, kwargs, drawn=0):
+def rows_of(args: tuple[Any, ...], kwargs: dict[str, Any], drawn: int = 0) -> tuple[list[str], bool]:
     """(The digest of each row: of what goes into the model, in all tensors that have as many rows as the first, or in
     the lists that have an entry for each row; whether the rows are in the first dimension.) They are in the second, as
     sequences of a Transformer may be, where that one has as many entries as the loader has `drawn` rows, and the first

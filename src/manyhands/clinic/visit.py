@@ -1,11 +1,15 @@
 """Run the script: in a copy of its repository, under a launcher, with observers on each rank and a watch beside it."""
 
+from __future__ import annotations
+
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from manyhands.clinic.hangs import Watcher, report
 from manyhands.cluster.host.devices import PATIENCE_S, gpu_ids
@@ -14,6 +18,13 @@ from manyhands.cluster.launch.run_script import LaunchError, launch
 from manyhands.cluster.launch.script_copy import copied
 from manyhands.gpu_stand_in.kernels import sentence
 from manyhands.own_environment import failed_import
+
+if TYPE_CHECKING:
+    from manyhands.clinic.noted import AverageNoted, Cost, OneProcess, Seen
+    from manyhands.cluster.faults.kinds import Fault
+    from manyhands.cluster.launch.run_script import Launch
+    from manyhands.cluster.launch.script_copy import Place
+    from manyhands.rehearsal.rehearse_command import Rehearsal
 
 IN_RANK = str(Path(__file__).with_name("in_rank.py"))
 STEPS = 9  # of a rehearsal, as of the visit
@@ -26,29 +37,31 @@ class Visit:
     script: str
     ranks: int
     launcher: str
-    arguments: list = field(default_factory=list)
-    seen: dict = field(default_factory=dict)
-    cost: dict = field(default_factory=dict)
-    errors: dict = field(default_factory=dict)
-    averages: dict = field(default_factory=dict)  # by rank: how ranks that train alone put together what they learn
-    one: dict | None = None  # what the rows of all ranks gave in one process
-    fault: object = None  # the Fault of ranks that wait for ever
-    output: dict = field(default_factory=dict)
-    codes: dict = field(default_factory=dict)
+    arguments: list[str] = field(default_factory=list)
+    seen: dict[int, Seen] = field(default_factory=dict)
+    cost: dict[int, Cost] = field(default_factory=dict)
+    errors: dict[int, dict[str, Any]] = field(default_factory=dict)
+    # by rank: how ranks that train alone put together what they learn
+    averages: dict[int, AverageNoted] = field(default_factory=dict)
+    one: OneProcess | None = None  # what the rows of all ranks gave in one process
+    fault: Fault | None = None  # the Fault of ranks that wait for ever
+    output: dict[int, str] = field(default_factory=dict)
+    codes: dict[int, int | None] = field(default_factory=dict)
     timed_out: bool = False
     told: str = ""  # by the launcher, where no rank began
-    left_out: list = field(default_factory=list)  # paths of what the copy of the script's repository lacks
-    linked: list = field(default_factory=list)  # paths of what is too large for the copy: links to the originals
-    substituted: list = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
-    reasons: list = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
+    left_out: list[str] = field(default_factory=list)  # paths of what the copy of the script's repository lacks
+    linked: list[str] = field(default_factory=list)  # paths of what is too large for the copy: links to the originals
+    substituted: list[str] = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
+    reasons: list[str] = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
     nodes: int = 1
-    env: dict = field(default_factory=dict)  # for the ranks, of the launcher that was asked for
-    rehearsal: object = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
+    env: dict[str, str] = field(default_factory=dict)  # for the ranks, of the launcher that was asked for
+    rehearsal: Rehearsal | None = None  # of a second run: a `manyhands.rehearsal.rehearse_command.Rehearsal`
     not_rehearsed: str = ""  # why the second run could not be started or judged
 
 
-def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, patience_s=None, timeout_s=300,
-          stand_in=True, nodes=1, env=None):
+def visit(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, launcher: str = "torchrun",
+          to_end: bool = False, patience_s: float | None = None, timeout_s: float = 300, stand_in: bool = True,
+          nodes: int = 1, env: Mapping[str, str] | None = None) -> Visit:
     """Run it and gather what was seen: a `Visit`. Every process has ended then. `stand_in`: where there are no GPUs,
     one takes their place; `env` is for the ranks."""
     patience_s = patience_s or PATIENCE_S["nccl" if gpu_ids() else "gloo"]
@@ -64,7 +77,7 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
         if problem := failed_import(notes):
             raise LaunchError(problem)
         found = Visit(place.script.name, ranks, launcher, list(arguments), left_out=sorted(place.left_out),
-                      linked=place.linked, nodes=nodes, env=env or {})
+                      linked=place.linked, nodes=nodes, env=dict(env or {}))
         _gather(found, notes, done, place)
         reason = watcher.hang or (done.timed_out and "limit")
         found.fault = report(notes, ranks, done, reason, timeout_s, watcher.reports)
@@ -72,7 +85,7 @@ def visit(script, arguments=(), ranks=4, launcher="torchrun", to_end=False, pati
     return found
 
 
-def _why(found, notes, place, stand_in):
+def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
     """What the stand-in and the place have to say: of a failure, too."""
     errors = [found.errors[rank]["traceback"] for rank in sorted(found.errors)] + [
         found.output[rank] for rank in sorted(found.output) if found.codes.get(rank) and rank not in found.errors]
@@ -80,7 +93,7 @@ def _why(found, notes, place, stand_in):
     found.reasons = [*filter(None, (sentence(error, stand_in) for error in errors))][:1] + [place.facts()]
 
 
-def rehearsed(found, script, timeout_s=300, stand_in=True):
+def rehearsed(found: Visit, script: str | Path, timeout_s: float = 300, stand_in: bool = True) -> None:
     """Run it once more, from a new copy, as a rehearsal for GPUs: `found`, a `Visit`, gets what came of it.
 
     Only where the first run went well: a script that fails or hangs does so again; and only under torchrun.
@@ -96,18 +109,18 @@ def rehearsed(found, script, timeout_s=300, stand_in=True):
         found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 
-def may_rehearse(found):
+def may_rehearse(found: Visit) -> bool:
     """Whether a second run, as a rehearsal, has anything to tell."""
     stopped = found.fault or found.timed_out
     return found.launcher == "torchrun" and found.ranks > 1 and not stopped and _all_well(found)
 
 
-def _all_well(found):
+def _all_well(found: Visit) -> bool:
     return not (found.errors or found.told) and len(found.cost) == found.ranks
 
 
 @contextmanager
-def _notes():
+def _notes() -> Iterator[str]:
     folder = tempfile.mkdtemp(prefix="manyhands-clinic-")
     try:
         yield folder
@@ -115,10 +128,11 @@ def _notes():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _gather(found, notes, done, place):
+def _gather(found: Visit, notes: str, done: Launch, place: Place) -> None:
     import torch
 
     for rank in range(found.ranks):
+        into: dict[int, Any]
         for name, into in (("cost", found.cost), ("error", found.errors)):
             path = Path(notes, f"{name}-{rank}.json")
             if path.exists():

@@ -16,7 +16,7 @@ IMAGES, PER_RANK, RANKS = 240, 8, 4
 
 
 @lru_cache
-def images():
+def images() -> tuple[torch.Tensor, torch.Tensor]:
     """Digits: x [240, 64] in float64, y [240]."""
     from manyhands.data import digits
 
@@ -24,7 +24,7 @@ def images():
     return torch.from_numpy(x[:IMAGES]).double(), torch.from_numpy(y[:IMAGES])
 
 
-def endless(start, count, total=IMAGES, seed=0):
+def endless(start: int, count: int, total: int = IMAGES, seed: int = 0) -> list[int]:
     """The rows at the places `start` to `start + count` of the endless order: each epoch is a permutation of `total`
     rows that the seed and the epoch's number make."""
     places = range(start, start + count)
@@ -44,7 +44,7 @@ class Job:
     more ranks a step goes further, by the linear rule.
     """
 
-    def __init__(self, seed, world=RANKS):
+    def __init__(self, seed: int, world: int = RANKS) -> None:
         torch.manual_seed(seed)
         random.seed(seed)
         self.noise = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ class Job:
         self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 12, 0.6)
         self.seen, self.world = 0, world
 
-    def train_step(self):
+    def train_step(self) -> float:
         """One step; returns the mean loss of its images."""
         x, y = images()
         rows = endless(self.seen, self.world * PER_RANK)
@@ -77,7 +77,7 @@ class RanksJoined(RuntimeError):
     """New ranks wait to be let in. It is raised before a step has begun: nothing is lost."""
 
 
-def warm():
+def warm() -> None:
     """Load the digits, and what torch imports with its first optimizer: forks that come later have both."""
     images()
     torch.optim.SGD([torch.zeros(1)], lr=1.0)

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 LIMIT_S = 60
 WAITING = (". If the ranks wait for each other, check that all of them make the same calls in the same order. If this "
@@ -23,12 +25,13 @@ class Outcome:
     """How a process ended: `value` is what the function returned, `killed_by` the signal's name or "", `error` what it
     raised, in words, or ""."""
 
-    value: object = None
+    value: Any = None
     killed_by: str = ""
     error: str = ""
 
 
-def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
+def in_process(function: Callable[..., Any], *args: Any, file_bytes: int | None = None, dies: bool = False,
+               limit_s: float = LIMIT_S) -> Outcome:
     """Call `function(*args)` in a fork of this process; returns an `Outcome`. This process is not touched.
 
     `file_bytes`: no file can grow beyond so many bytes. A longer write raises an `OSError`, as on a full disk; with
@@ -40,7 +43,7 @@ def in_process(function, *args, file_bytes=None, dies=False, limit_s=LIMIT_S):
     return _ended([_begun(function, args, file_bytes, dies)], limit_s)[0]
 
 
-def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
+def in_ranks(function: Callable[..., Any], *args: Any, ranks: int, limit_s: float = LIMIT_S) -> list[Outcome]:
     """Call `function(*args)` on `ranks` ranks of a process group over gloo; returns the `Outcome` of each rank.
 
     Every rank is a fork of this process, as in `in_process`, so that a notebook without a cluster can try a few lines
@@ -51,14 +54,14 @@ def in_ranks(function, *args, ranks, limit_s=LIMIT_S):
         return _ended([_begun(_on_rank, call) for call in calls], limit_s, WAITING)
 
 
-def failure(outcomes):
+def failure(outcomes: Iterable[Outcome]) -> str:
     """Why ranks have not returned, in words: a rank's own error before those of ranks that only lost the connection
     to it. "" if all have returned."""
     why = [one.error or f"A rank was killed by {one.killed_by}." for one in outcomes if one.error or one.killed_by]
     return next((text for text in why if not any(word in text for word in LOST)), why[0] if why else "")
 
 
-def with_rank(why, outcomes):
+def with_rank(why: str, outcomes: Sequence[Outcome]) -> str:
     """The words of `failure`, for a learner's function that raised or never returned, with its ranks."""
     words = why.removeprefix("RuntimeError: ")
     ranks = [rank for rank, one in enumerate(outcomes) if one.error == why]
@@ -67,7 +70,7 @@ def with_rank(why, outcomes):
     return f"{'On all ranks' if len(ranks) == len(outcomes) else f'On rank {ranks[0]}'}: {words}"
 
 
-def _on_rank(function, args, store, rank, ranks):
+def _on_rank(function: Callable[..., Any], args: Sequence[Any], store: str, rank: int, ranks: int) -> Any:
     import torch.distributed as dist
 
     if sys.platform == "linux":
@@ -78,7 +81,8 @@ def _on_rank(function, args, store, rank, ranks):
     return answer
 
 
-def _begun(function, args, file_bytes=None, dies=False):
+def _begun(function: Callable[..., Any], args: Sequence[Any], file_bytes: int | None = None,
+           dies: bool = False) -> tuple[int, int]:
     """(process number, the end of a pipe from which its answer is read) of a fork that calls the function."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -91,10 +95,11 @@ def _begun(function, args, file_bytes=None, dies=False):
     return child, reader
 
 
-def _ended(begun, limit_s, why=""):
+def _ended(begun: list[tuple[int, int]], limit_s: float, why: str = "") -> list[Outcome]:
     """The `Outcome` of each fork that has begun; all that are not done within `limit_s` seconds are killed, and
     `why` is added to the words about these."""
-    until, found = time.monotonic() + limit_s, []
+    until = time.monotonic() + limit_s
+    found: list[tuple[bytes, bool]] = []
     try:
         for child, reader in begun:
             sent = _read(reader, until)
@@ -106,7 +111,7 @@ def _ended(begun, limit_s, why=""):
     return [_outcome(*one, status, f"{limit_s} s{why}") for one, status in zip(found, statuses)]
 
 
-def _reaped(child, reader):
+def _reaped(child: int, reader: int) -> int:
     """The status of a fork, which is killed if it still runs."""
     os.close(reader)
     if _runs(child):
@@ -114,7 +119,7 @@ def _reaped(child, reader):
     return os.waitpid(child, 0)[1]
 
 
-def _outcome(sent, late, status, limit):
+def _outcome(sent: bytes, late: bool, status: int, limit: str) -> Outcome:
     if late:
         return Outcome(error=f"not done after {limit}")
     if os.WIFSIGNALED(status):
@@ -122,12 +127,13 @@ def _outcome(sent, late, status, limit):
     return Outcome(*pickle.loads(sent)) if sent else Outcome(error=f"ended with status {os.WEXITSTATUS(status)}")
 
 
-def kill_me():
+def kill_me() -> None:
     """End this process at once, as a lost machine does: nothing is flushed, no handler runs."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _run(writer, function, args, file_bytes, dies):
+def _run(writer: int, function: Callable[..., Any], args: Sequence[Any], file_bytes: int | None,
+         dies: bool) -> NoReturn:
     """In the fork: never returns."""
     sys.stdout = sys.stderr = io.StringIO()
     if "torch" in sys.modules:
@@ -147,7 +153,7 @@ def _run(writer, function, args, file_bytes, dies):
         os._exit(0)
 
 
-def _read(reader, until):
+def _read(reader: int, until: float) -> bytes:
     """All that comes before the other end is closed, or before it is too late."""
     parts = []
     while select.select([reader], [], [], max(0, until - time.monotonic()))[0] and (part := os.read(reader, 1 << 16)):
@@ -155,6 +161,6 @@ def _read(reader, until):
     return b"".join(parts)
 
 
-def _runs(child):
+def _runs(child: int) -> bool:
     """Whether it has not ended yet; it is not waited for."""
     return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None

@@ -18,10 +18,18 @@ What was substituted is written to `report`, each phrase when it is first used. 
 installs the stand-in: nothing is put back.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from manyhands.gpu_stand_in.stand_in_state import INDEX, REPORT, USED
 
+if TYPE_CHECKING:
+    import torch
 
-def install(gpus, index=0, report=None):
+
+def install(gpus: int, index: int = 0, report: str | None = None) -> bool:
     """Put the stand-in in place, with so many GPUs, unless there is a real one; returns whether it is in place."""
     import torch
 
@@ -39,12 +47,12 @@ def install(gpus, index=0, report=None):
     return True
 
 
-def active():
+def active() -> bool:
     """Whether the stand-in is in place in this process."""
     return bool(INDEX["gpus"])
 
 
-def no_nccl_takes(tensor):
+def no_nccl_takes(tensor: torch.Tensor) -> bool:
     """Whether a script that asks for NCCL has made this tensor on the CPU, as far as the stand-in knows."""
     if not active():
         return False
@@ -53,7 +61,7 @@ def no_nccl_takes(tensor):
     return groups.NCCL in USED and cuda_devices.made_on_cpu(tensor)
 
 
-def alone():
+def alone() -> None:
     """From now on no other rank answers: SyncBatchNorm takes the rows of this process."""
     if active():
         from manyhands.gpu_stand_in import groups
@@ -61,7 +69,7 @@ def alone():
         groups.ALONE.append(True)
 
 
-def in_words(substituted):
+def in_words(substituted: Iterable[str]) -> str:
     """A sentence for a page or a terminal on what was substituted in a run, phrases of its `report`."""
     return ("There is no GPU here. A stand-in took the place of GPUs, so that the script takes the same branches as "
             f"with GPUs: {'; '.join(substituted)}. --as-it-is switches it off.")

@@ -1,9 +1,17 @@
 """Tensors and devices: what is made on a GPU, or moved there, is made on the CPU."""
 
+from __future__ import annotations
+
 import inspect
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, USED, asked_by_torch, note, replace
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 DEVICES = "device cuda is the CPU"
 DRAWN = ("rand", "randn", "randint", "randperm", "normal", "rand_like", "randn_like", "randint_like")
@@ -11,18 +19,18 @@ LIKE = ("empty_like", "zeros_like", "ones_like", "full_like", "rand_like", "rand
 NEW = ("new_tensor", "new_empty", "new_empty_strided", "new_full", "new_zeros", "new_ones")
 FROM_NOTHING = ("tensor", "zeros", "ones", "empty", "full", "arange", "linspace", "eye", "rand", "randn", "randint",
                 "randperm")  # of which a script makes a tensor on the CPU unless it names a GPU
-OWN = {"generator": None,  # the generator that the GPU draws from
+OWN: dict[str, Any] = {"generator": None,  # the generator that the GPU draws from
        "default": False}  # whether a GPU has been the default device
 
 
-def is_gpu(device):
+def is_gpu(device: Any) -> bool:
     """Whether `device`, as a script writes it, is a GPU: "cuda", "cuda:1", torch.device("cuda") or a number."""
     if isinstance(device, str):
         return device == "cuda" or device.startswith("cuda:")
     return type(device) is int or getattr(device, "type", None) == "cuda"
 
 
-def index_of(device):
+def index_of(device: Any) -> int:
     """The number of a GPU, as a script writes it; of None or "cuda", the current one."""
     if isinstance(device, str):
         device = REAL["device"](device)
@@ -31,17 +39,17 @@ def index_of(device):
     return INDEX["current"] if device is None or device < 0 else device
 
 
-def gpu_of(tensor):
+def gpu_of(tensor: torch.Tensor) -> int | None:
     """The number of the GPU that a tensor was made on or moved to; None for the result of a computation."""
     return getattr(_memory(tensor), "on_gpu", None)
 
 
-def made_on_cpu(tensor):
+def made_on_cpu(tensor: torch.Tensor) -> bool:
     """Whether a script made this tensor on the CPU; of what is computed from tensors, that is not known."""
     return getattr(_memory(tensor), "made_on_cpu", False)
 
 
-def install():
+def install() -> None:
     import torch
     from torch.utils import _device
 
@@ -60,9 +68,9 @@ def install():
     warnings.filterwarnings("ignore", message=".*pin_memory.*no accelerator")
 
 
-def _made(original, drawn=False, from_nothing=False):
+def _made(original: Callable[..., Any], drawn: bool = False, from_nothing: bool = False) -> Callable[..., Any]:
     """A function that makes a tensor: on the CPU, where it would make it on a GPU."""
-    def make(*args, **kwargs):
+    def make(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("pin_memory", None)
         asked = kwargs.get("device")
         on_gpu = is_gpu(asked)
@@ -81,22 +89,22 @@ def _made(original, drawn=False, from_nothing=False):
     return make
 
 
-def _of_meta(args):
+def _of_meta(args: Sequence[Any]) -> bool:
     return bool(args) and getattr(getattr(args[0], "device", None), "type", "cpu") == "meta"
 
 
-REAL = {}  # torch's own classes: "device", "Generator"
+REAL: dict[str, Any] = {}  # torch's own classes: "device", "Generator"
 
 
-def _classes(torch):
+def _classes(torch: Any) -> None:
     """`torch.device(0)` is a GPU, and `torch.Generator("cuda")` a generator of the CPU."""
     real_device, real_generator = REAL["device"], REAL["Generator"] = torch.device, torch.Generator
 
-    def device(*args, **kwargs):
+    def device(*args: Any, **kwargs: Any) -> Any:
         given = args[0] if args else kwargs.get("device")
         return real_device("cuda", given) if type(given) is int else real_device(*args, **kwargs)
 
-    def generator(device="cpu"):
+    def generator(device: Any = "cpu") -> Any:
         return real_generator("cpu" if is_gpu(device) else device)
 
     for real, make in ((real_device, device), (real_generator, generator)):
@@ -106,7 +114,7 @@ def _classes(torch):
         setattr(torch, real.__name__, kind(real.__name__, (), {"__module__": "torch", "__doc__": real.__doc__}))
 
 
-def _on_gpu(tensor, device):
+def _on_gpu(tensor: Any, device: Any) -> Any:
     """The same tensor; its memory is marked with the number of a GPU, so that a second move there does not copy it."""
     note(DEVICES)
     memory = _memory(tensor)
@@ -117,14 +125,14 @@ def _on_gpu(tensor, device):
     return tensor
 
 
-def _may_be_on_gpu(tensor):
+def _may_be_on_gpu(tensor: torch.Tensor) -> torch.Tensor:
     """The same tensor, which goes where another one is: that may be a GPU."""
     if made_on_cpu(tensor):
-        tensor.untyped_storage().made_on_cpu = False
+        _memory(tensor).made_on_cpu = False
     return tensor
 
 
-def _memory(tensor):
+def _memory(tensor: torch.Tensor) -> Any:
     """The memory of a plain tensor; None of a sparse one, of one of torch.func, or of a subclass."""
     if type(tensor).__name__ not in ("Tensor", "Parameter") or tensor.is_sparse:
         return None
@@ -134,26 +142,26 @@ def _memory(tensor):
         return None
 
 
-def _real_device(tensor):
+def _real_device(tensor: torch.Tensor) -> torch.device:
     return _GETTERS["device"].__get__(tensor)
 
 
-_GETTERS = {}
+_GETTERS: dict[str, Any] = {}
 
 
-def _moves(torch):
+def _moves(torch: Any) -> None:
     """`to`, `cuda`, `cpu` and `pin_memory` of tensors, modules and storages."""
     Tensor, Module = torch.Tensor, torch.nn.Module
     to, cpu, typed = Tensor.to, Tensor.cpu, Tensor.type
 
-    def to_gpu(device, tensor, /, *args, **kwargs):
+    def to_gpu(device: Any, tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
         moved = to(tensor, *args, **kwargs)
         if moved is tensor and _memory(tensor) is not None and _real_device(tensor).type == "cpu" and (
                 gpu_of(tensor) != index_of(device)):
             moved = tensor.clone(memory_format=torch.preserve_format)
         return _on_gpu(moved, device)
 
-    def move(tensor, *args, **kwargs):
+    def move(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if is_gpu(kwargs.get("device")):
             return to_gpu(kwargs["device"], tensor, *args, **{**kwargs, "device": "cpu"})
         if args and is_gpu(args[0]):
@@ -165,14 +173,15 @@ def _moves(torch):
             str(args[0] if args else kwargs.get("device")) == "cpu")
         return moved.clone() if leaves else moved
 
-    def cuda(tensor, device=None, non_blocking=False, memory_format=torch.preserve_format):
+    def cuda(tensor: Any, device: Any = None, non_blocking: bool = False,
+             memory_format: Any = torch.preserve_format) -> Any:
         return to_gpu(device, tensor, "cpu", memory_format=memory_format)
 
-    def to_cpu(tensor, *args, **kwargs):
+    def to_cpu(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         moved = cpu(tensor, *args, **kwargs)
         return moved.clone() if moved is tensor and DEVICES in USED and not asked_by_torch() else moved
 
-    def as_type(tensor, dtype=None, *args, **kwargs):
+    def as_type(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(dtype, str) and "cuda." in dtype:
             return _on_gpu(typed(tensor, dtype.replace("cuda.", ""), *args, **kwargs), None)
         return typed(tensor, dtype, *args, **kwargs) if dtype is not None else typed(tensor)
@@ -184,7 +193,7 @@ def _moves(torch):
         replace(Tensor, name, new)
     module_to = Module.to
 
-    def module_move(module, *args, **kwargs):
+    def module_move(module: Any, *args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) is int:
             args = (torch.device("cuda", args[0]), *args[1:])
         if type(kwargs.get("device")) is int:
@@ -197,24 +206,24 @@ def _moves(torch):
         replace(kind, "pin_memory", lambda storage, *_, **__: storage)
 
 
-def _what_tensors_say(torch):
+def _what_tensors_say(torch: Any) -> None:
     """From the first move to a GPU on, tensors say to scripts that they are on it."""
     base = torch._C.TensorBase
     _GETTERS.update(device=base.device, is_cuda=base.is_cuda)
 
-    def on_gpu(tensor):
+    def on_gpu(tensor: Tensor) -> bool:
         return (DEVICES in USED and not asked_by_torch(3)
                 and _GETTERS["device"].__get__(tensor).type == "cpu")
 
-    def number_of(tensor):
+    def number_of(tensor: Tensor) -> int:
         """The result of a computation is on the GPU that the script has named last, since it names one for its data."""
         number = gpu_of(tensor)
         return INDEX.get("named", INDEX["current"]) if number is None else number
 
-    def device(tensor):
+    def device(tensor: Tensor) -> Any:
         return REAL["device"]("cuda", number_of(tensor)) if on_gpu(tensor) else _GETTERS["device"].__get__(tensor)
 
-    def is_cuda(tensor):
+    def is_cuda(tensor: Tensor) -> bool:
         return on_gpu(tensor)
 
     torch.Tensor.device, torch.Tensor.is_cuda = property(device), property(is_cuda)
@@ -222,17 +231,17 @@ def _what_tensors_say(torch):
     replace(torch.Tensor, "get_device", lambda tensor: number_of(tensor) if on_gpu(tensor) else number(tensor))
 
 
-def _defaults(torch, _device):
+def _defaults(torch: Any, _device: Any) -> None:
     """The default device, and the default type of tensors."""
     begin, set_type = _device.DeviceContext.__init__, torch.set_default_tensor_type
 
-    def context(mode, device):
+    def context(mode: Any, device: Any) -> None:
         if is_gpu(device):
             OWN["default"] = True
             note(DEVICES)
         begin(mode, "cpu" if is_gpu(device) else device)
 
-    def default_type(kind):
+    def default_type(kind: Any) -> None:
         OWN["default"] = OWN["default"] or "cuda" in str(kind)
         set_type(kind.replace("cuda.", "") if isinstance(kind, str) else kind)
 
@@ -240,12 +249,12 @@ def _defaults(torch, _device):
     replace(torch, "set_default_tensor_type", default_type)
 
 
-def _loading(torch):
+def _loading(torch: Any) -> None:
     """`torch.load`: what was on a GPU when it was saved is loaded into the memory of the CPU."""
     load = torch.load
     signature = inspect.signature(load)
 
-    def loaded(*args, **kwargs):
+    def loaded(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         place = given.arguments.get("map_location")
         if place is None or isinstance(place, dict) or is_gpu(place):

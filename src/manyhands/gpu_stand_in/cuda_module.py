@@ -1,14 +1,21 @@
 """`torch.cuda` and `torch.accelerator`: the functions that ask for GPUs, choose one, wait for it or measure it."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import resource
 import time
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
 from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
+
+if TYPE_CHECKING:
+    import torch
 
 NAME = "NVIDIA A100-SXM4-80GB (a stand-in of manyhands: the CPU)"
 CAPABILITY, MEMORY_BYTES = (8, 0), 80 * 2**30
@@ -22,92 +29,94 @@ class Stream:
 
     device_index, cuda_stream, stream_id, priority = 0, 0, 0, 0
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_: object, **__: object) -> None:
         note(STREAMS)
 
     device = property(lambda stream: REAL["device"]("cuda", INDEX["current"]))
 
-    def wait_stream(self, other):
+    def wait_stream(self, other: object) -> None:
         pass
 
-    def wait_event(self, event):
+    def wait_event(self, event: object) -> None:
         pass
 
-    def record_event(self, event=None):
+    def record_event(self, event: Event | None = None) -> Event:
         event = event or Event()
         event.record(self)
         return event
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         pass
 
-    def query(self):
+    def query(self) -> bool:
         return True
 
-    def __enter__(self):
+    def __enter__(self) -> Stream:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         return None
 
 
 class Event:
     """A mark in such a queue, with the time at which the CPU came to it."""
 
-    def __init__(self, *_, **__):
+    def __init__(self, *_: object, **__: object) -> None:
         note(STREAMS)
-        self.at_s = None
+        self.at_s: float | None = None
 
-    def record(self, stream=None):
+    def record(self, stream: object = None) -> None:
         self.at_s = time.perf_counter()
 
-    def elapsed_time(self, other):
+    def elapsed_time(self, other: Event) -> float:
+        if other.at_s is None or self.at_s is None:
+            raise RuntimeError("both events must be recorded before the time between them is asked for")
         return 1e3 * (other.at_s - self.at_s)
 
-    def wait(self, stream=None):
+    def wait(self, stream: object = None) -> None:
         pass
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         pass
 
-    def query(self):
+    def query(self) -> bool:
         return True
 
 
 class Device(contextlib.AbstractContextManager):
     """`torch.cuda.device(1)`: inside, that GPU is the current one."""
 
-    def __init__(self, device=None):
+    def __init__(self, device: Any = None) -> None:
         self.index, self.before = index_of(device), INDEX["current"]
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.before, INDEX["current"] = INDEX["current"], self.index
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         INDEX["current"] = self.before
 
 
 class NoGraph:
-    def __init__(self, *_, **__):
+    def __init__(self, *_: object, **__: object) -> None:
         raise NotImplementedError(GRAPHS)
 
 
-def count():
+def count() -> int:
     """Number of GPUs: those that CUDA_VISIBLE_DEVICES shows, where the script has set it."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return min(INDEX["gpus"], len(visible.split(","))) if visible else INDEX["gpus"]
 
 
-def set_device(device):
+def set_device(device: Any) -> None:
     note(DEVICES)
     INDEX["current"] = index_of(device)
 
 
-def peak_bytes(device=None):
+def peak_bytes(device: object = None) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def held_bytes(device=None):
+def held_bytes(device: object = None) -> int:
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -115,7 +124,7 @@ def held_bytes(device=None):
         return peak_bytes()
 
 
-def properties(device=None):
+def properties(device: object = None) -> SimpleNamespace:
     return SimpleNamespace(name=NAME, major=CAPABILITY[0], minor=CAPABILITY[1], total_memory=MEMORY_BYTES,
                            multi_processor_count=108, warp_size=32, max_threads_per_multi_processor=2048,
                            regs_per_multiprocessor=65536, shared_memory_per_block=49152,
@@ -123,12 +132,13 @@ def properties(device=None):
                            is_multi_gpu_board=False, gcnArchName="", uuid="stand-in")
 
 
-def install():
+def install() -> None:
     import torch
 
-    cuda, current = torch.cuda, Stream.__new__(Stream)
+    cuda: Any = torch.cuda  # its attributes are replaced
+    current = Stream.__new__(Stream)
 
-    def available():
+    def available() -> bool:
         note(FOUND)
         return True
 
@@ -157,19 +167,19 @@ def install():
     _accelerator(torch, current)
 
 
-def _functions(torch, current):
+def _functions(torch: Any, current: Stream) -> dict[str, Callable[..., Any]]:
     generator = OWN["generator"]
 
-    def nothing(*_, **__):
+    def nothing(*_: object, **__: object) -> None:
         return None
 
-    def seed(number):
+    def seed(number: Any) -> None:
         generator.manual_seed(int(number))
 
-    def set_state(state, device=None):
+    def set_state(state: torch.Tensor, device: object = None) -> None:
         generator.set_state(state)
 
-    def set_states(states):
+    def set_states(states: Sequence[torch.Tensor]) -> None:
         generator.set_state(states[0])
 
     return {
@@ -199,22 +209,29 @@ def _functions(torch, current):
         "get_rng_state_all": lambda: [generator.get_state()] * count(), "set_rng_state_all": set_states}
 
 
-def _accelerator(torch, current):
+def _accelerator(torch: Any, current: Stream) -> None:
     accelerator = getattr(torch, "accelerator", None)
     if accelerator is None:
         return
-    for name, answer in {"is_available": lambda: note(FOUND) or True, "device_count": count,
-                         "current_accelerator": lambda check_available=False: REAL["device"]("cuda")}.items():
+    def available() -> bool:
+        note(FOUND)
+        return True
+
+    seen: dict[str, Callable[..., Any]] = {
+        "is_available": available, "device_count": count,
+        "current_accelerator": lambda check_available=False: REAL["device"]("cuda")}
+    for name, answer in seen.items():
         for_scripts(accelerator, name, answer)
-    answers = {"current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
-               "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
-               "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
-               "empty_cache": lambda: None,
-               "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
-               "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
-               "memory_stats": lambda device=None: defaultdict(int),
-               "reset_peak_memory_stats": lambda device=None: None,
-               "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
+    answers: dict[str, Callable[..., Any]] = {
+        "current_device_index": lambda: INDEX["current"], "current_device_idx": lambda: INDEX["current"],
+        "set_device_index": set_device, "set_device_idx": set_device, "synchronize": lambda device=None: None,
+        "current_stream": lambda device=None: current, "set_stream": lambda stream: None,
+        "empty_cache": lambda: None,
+        "memory_allocated": held_bytes, "max_memory_allocated": peak_bytes,
+        "memory_reserved": held_bytes, "max_memory_reserved": peak_bytes,
+        "memory_stats": lambda device=None: defaultdict(int),
+        "reset_peak_memory_stats": lambda device=None: None,
+        "get_memory_info": lambda device=None: (MEMORY_BYTES - held_bytes(), MEMORY_BYTES)}
     for name, answer in answers.items():
         if hasattr(accelerator, name):
             replace(accelerator, name, answer)

@@ -1,20 +1,28 @@
 """Process groups and what is built on them: NCCL's groups become gloo's, wrappers of a GPU's modules the CPU's."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import os
 import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import INDEX, asked_by_torch, note, replace, when_imported
 from manyhands.gpu_stand_in.cuda_devices import REAL, is_gpu
 
+if TYPE_CHECKING:
+    import torch
+
 NCCL, MESH, IDS, SYNC = ("backend nccl is gloo", "a mesh of GPUs is a mesh of CPUs", "device_ids of DDP are ignored",
                          "SyncBatchNorm computes on the CPU, with the same collectives forward and backward")
-_asked = weakref.WeakKeyDictionary()  # group -> the backend that the script asked for
-ALONE = []  # not empty: no other rank answers any more
+# group -> the backend that the script asked for
+_asked: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+ALONE: list[bool] = []  # not empty: no other rank answers any more
 
 
-def install():
+def install() -> None:
     import torch
     import torch.distributed as dist
 
@@ -37,7 +45,9 @@ def install():
     if hasattr(c10d, "gather_single"):
         _everywhere(dist, c10d, "gather_single", _in_parts(c10d))
     if not hasattr(dist, "ProcessGroupNCCL"):
-        dist.ProcessGroupNCCL = c10d.ProcessGroupNCCL = _Nccl
+        for module in (dist, c10d):
+            replacement: Any = module
+            replacement.ProcessGroupNCCL = _Nccl
     _meshes(dist, device_mesh)
     _wrappers(torch)
     _sync_batch_norm(torch)
@@ -47,25 +57,25 @@ class _Nccl:
     """`ProcessGroupNCCL`: only its options, which gloo does without."""
 
     class Options:
-        def __init__(self, *_, **__):
+        def __init__(self, *_: object, **__: object) -> None:
             self.config = type("Config", (), {})()
 
 
-def _everywhere(dist, c10d, name, new):
+def _everywhere(dist: Any, c10d: Any, name: str, new: Callable[..., Any]) -> None:
     replace(c10d, name, new)
     setattr(dist, name, new)
 
 
-def plain_backend(backend):
+def plain_backend(backend: Any) -> Any:
     """gloo for NCCL's names, "cpu:gloo,cuda:nccl" among them; any other backend as it is."""
     return "gloo" if "nccl" in str(backend or "").lower() else backend
 
 
-def _group_maker(c10d, original):
+def _group_maker(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(inspect.unwrap(original))
 
     @functools.wraps(original)
-    def make(*args, **kwargs):
+    def make(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
         asked = given.get("backend")
         if plain_backend(asked) != asked:
@@ -82,10 +92,10 @@ def _group_maker(c10d, original):
     return make
 
 
-def _backend(c10d, original):
+def _backend(c10d: Any, original: Callable[..., Any]) -> Callable[..., str]:
     """Scripts hear of the backend that they have asked for; torch of the one that there is."""
     @functools.wraps(original)
-    def get_backend(group=None):
+    def get_backend(group: Any = None) -> str:
         if asked_by_torch():
             return original(group)
         asked = _asked.get(group or c10d._get_default_group(), "")
@@ -94,12 +104,12 @@ def _backend(c10d, original):
     return get_backend
 
 
-def _multiplied_first(c10d, original):
+def _multiplied_first(c10d: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     """A collective whose sum may be ReduceOp.PREMUL_SUM, which gloo lacks: multiply first, then sum."""
     signature = inspect.signature(inspect.unwrap(original))
 
     @functools.wraps(original)
-    def reduce(*args, **kwargs):
+    def reduce(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
         if given.get("op") != c10d.ReduceOp.PREMUL_SUM:
             return original(*args, **kwargs)
@@ -113,12 +123,12 @@ def _multiplied_first(c10d, original):
     return reduce
 
 
-def _of_any_shape(original):
+def _of_any_shape(original: Callable[..., Any]) -> Callable[..., Any]:
     """NCCL asks only how many numbers the two tensors have, and gloo for their shapes, too."""
     signature = inspect.signature(inspect.unwrap(original))
 
     @functools.wraps(original)
-    def collective(*args, **kwargs):
+    def collective(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
         first, second = list(given)[:2]
         if given[first].shape[1:] == given[second].shape[1:] or not (
@@ -129,10 +139,11 @@ def _of_any_shape(original):
     return collective
 
 
-def _in_parts(c10d):
+def _in_parts(c10d: Any) -> Callable[..., Any]:
     """gloo has no `gather_single` (PyTorch 2.15): the parts of the tensor are gathered, each in its place."""
     @functools.wraps(c10d.gather_single)
-    def gather_single(tensor, gather_tensor=None, dst=None, group=None, async_op=False, group_dst=None):
+    def gather_single(tensor: torch.Tensor, gather_tensor: torch.Tensor | None = None, dst: int | None = None,
+                      group: Any = None, async_op: bool = False, group_dst: int | None = None) -> Any:
         ranks = c10d.get_world_size(group)
         parts = None
         if gather_tensor is not None and c10d.get_rank(group) == _root_in(c10d, group, dst, group_dst):
@@ -145,31 +156,31 @@ def _in_parts(c10d):
     return gather_single
 
 
-def _root_in(c10d, group, dst, group_dst):
+def _root_in(c10d: Any, group: Any, dst: int | None, group_dst: int | None) -> int:
     if group_dst is not None:
         return group_dst
     return dst or 0 if group is None else c10d.get_group_rank(group, dst or 0)
 
 
-def _meshes(dist, device_mesh):
+def _meshes(dist: Any, device_mesh: Any) -> None:
     init, begin = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
     from_group = device_mesh.DeviceMesh.from_group
 
-    def of_cpus(device_type):
+    def of_cpus(device_type: str) -> str:
         if is_gpu(device_type):
             note(MESH)
             INDEX["current"] = INDEX["current"] or int(os.environ.get("LOCAL_RANK", 0))  # as a mesh of GPUs chooses
         return "cpu" if is_gpu(device_type) else device_type
 
     @functools.wraps(init)
-    def init_device_mesh(device_type, *args, **kwargs):
+    def init_device_mesh(device_type: str, *args: Any, **kwargs: Any) -> Any:
         return init(of_cpus(device_type), *args, **kwargs)
 
     @functools.wraps(begin)
-    def __init__(self, /, device_type, *args, **kwargs):
+    def __init__(self: Any, /, device_type: str, *args: Any, **kwargs: Any) -> None:
         begin(self, of_cpus(device_type), *args, **kwargs)
 
-    def of_group(group, device_type, *args, **kwargs):
+    def of_group(group: Any, device_type: str, *args: Any, **kwargs: Any) -> Any:
         return from_group(group, of_cpus(device_type), *args, **kwargs)
 
     for owner in (device_mesh, dist):
@@ -177,13 +188,13 @@ def _meshes(dist, device_mesh):
     device_mesh.DeviceMesh.__init__, device_mesh.DeviceMesh.from_group = __init__, staticmethod(of_group)
 
 
-def _wrappers(torch):
+def _wrappers(torch: Any) -> None:
     """DataParallel, which has no GPUs to share out to; DDP and FSDP, whose modules are on the CPU."""
     DDP, begin = torch.nn.parallel.DistributedDataParallel, torch.nn.parallel.DistributedDataParallel.__init__
     signature = inspect.signature(begin)
 
     @functools.wraps(begin)
-    def __init__(self, *args, **kwargs):
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs).arguments
         if given.pop("device_ids", None) is not None:
             note(IDS)
@@ -195,13 +206,13 @@ def _wrappers(torch):
     when_imported("torch.distributed.fsdp.fully_sharded_data_parallel", _fully_sharded)
 
 
-def _fully_sharded(module):
+def _fully_sharded(module: Any) -> None:
     """FSDP's first version takes the CPU where it is named as its device."""
     begin, signature = module.FullyShardedDataParallel.__init__, inspect.signature(
         module.FullyShardedDataParallel.__init__)
 
     @functools.wraps(begin)
-    def __init__(self, *args, **kwargs):
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self, *args, **kwargs)
         bound.arguments["device_id"] = REAL["device"]("cpu")
         begin(*bound.args, **bound.kwargs)
@@ -209,10 +220,11 @@ def _fully_sharded(module):
     from torch.distributed.fsdp import _init_utils
 
     module.FullyShardedDataParallel.__init__ = __init__
-    _init_utils._check_module_states_for_sync_module_states = lambda states: None  # it refuses parameters of a CPU
+    # it refuses parameters of a CPU
+    _init_utils._check_module_states_for_sync_module_states = lambda module_states: None
 
 
-def _sync_batch_norm(torch):
+def _sync_batch_norm(torch: Any) -> None:
     """torch's own autograd function, which holds the collectives, on kernels that are written for the CPU."""
     from torch.nn.modules import _functions
     from torch.nn.modules.batchnorm import SyncBatchNorm, _BatchNorm
@@ -222,7 +234,7 @@ def _sync_batch_norm(torch):
                          ("batch_norm_backward_elemt", _slope)):
         setattr(torch, name, kernel)
 
-    def forward(layer, input):
+    def forward(layer: Any, input: Any) -> Any:
         import torch.distributed as dist
 
         if ALONE or not (layer.training and dist.is_initialized()):
@@ -241,25 +253,27 @@ def _sync_batch_norm(torch):
         return _functions.SyncBatchNorm.apply(input, layer.weight, layer.bias, mean, var, layer.eps, factor, group,
                                               dist.get_world_size(group))
 
-    SyncBatchNorm.forward = forward
+    SyncBatchNorm.forward = forward  # type: ignore[method-assign,assignment]  # torch's own is replaced
 
 
-def _columns(tensor, like):
+def _columns(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """A number for each channel, in a shape that fits to the input."""
     return tensor.reshape(1, -1, *[1] * (like.dim() - 2))
 
 
-def _over(input):
+def _over(input: torch.Tensor) -> list[int]:
     return [dim for dim in range(input.dim()) if dim != 1]
 
 
-def _stats(input, eps):
+def _stats(input: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
     whole = input.float() if input.dtype.itemsize < 4 else input
     mean = whole.mean(_over(input))
     return mean, (whole.var(_over(input), unbiased=False) + eps).rsqrt()
 
 
-def _gathered(input, means, invstds, running_mean, running_var, momentum, eps, counts):
+def _gathered(input: torch.Tensor, means: torch.Tensor, invstds: torch.Tensor, running_mean: torch.Tensor | None,
+              running_var: torch.Tensor, momentum: float, eps: float,
+              counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     counts = counts.to(means.dtype).reshape(-1, 1)
     total = counts.sum()
     mean = (counts * means).sum(0) / total
@@ -271,14 +285,17 @@ def _gathered(input, means, invstds, running_mean, running_var, momentum, eps, c
     return mean, (var + eps).rsqrt()
 
 
-def _normed(input, weight, bias, mean, invstd, eps):
+def _normed(input: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor, mean: torch.Tensor,
+            invstd: torch.Tensor, eps: float) -> torch.Tensor:
     out = (input - _columns(mean, input)) * _columns(invstd, input)
     if weight is not None:
         out = out * _columns(weight, input) + _columns(bias, input)
     return out.to(input.dtype)
 
 
-def _reduced(slope, input, mean, invstd, weight, of_input, of_weight, of_bias):
+def _reduced(slope: torch.Tensor, input: torch.Tensor, mean: torch.Tensor, invstd: torch.Tensor,
+             weight: torch.Tensor | None, of_input: bool, of_weight: bool,
+             of_bias: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     slope = slope.to(mean.dtype)
     total = slope.sum(_over(input))
     with_x = (slope * (input - _columns(mean, input))).sum(_over(input))
@@ -286,7 +303,9 @@ def _reduced(slope, input, mean, invstd, weight, of_input, of_weight, of_bias):
     return total, with_x, (with_x * invstd).to(kind), total.to(kind)
 
 
-def _slope(slope, input, mean, invstd, weight, total, with_x, counts):
+def _slope(slope: torch.Tensor, input: torch.Tensor, mean: torch.Tensor, invstd: torch.Tensor,
+           weight: torch.Tensor | None, total: torch.Tensor, with_x: torch.Tensor,
+           counts: torch.Tensor) -> torch.Tensor:
     number = counts.sum()
     far = (input - _columns(mean, input)) * _columns(invstd.square() * with_x / number, input)
     scale = invstd if weight is None else invstd * weight

@@ -23,7 +23,7 @@ REMEDY = ("Choose the script's alternative to it (for attention, PyTorch's scale
           "the function without the kernel), or start this command on a machine with GPUs.")
 
 
-def sentence(error, stand_in=True):
+def sentence(error: str, stand_in: bool = True) -> str | None:
     """Why a script failed that has asked for what only a GPU has, and what to do; None for any other error, a text."""
     last = error.rstrip().rpartition("\n")[2]
     if found := MISSING.search(last):

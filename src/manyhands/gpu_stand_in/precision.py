@@ -1,38 +1,45 @@
 """Autocast, GradScaler and compiled code: what a GPU does in shorter types, the CPU does in the same types."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from manyhands.gpu_stand_in.stand_in_state import note, replace
 
+if TYPE_CHECKING:
+    import torch
+
 AUTOCAST, SCALER, COMPILE = ("autocast is the CPU's, with the same type", "GradScaler scales gradients on the CPU",
                              "torch.compile does not change the function")
-DEFAULT = {}  # "cuda": the type that autocast takes on a GPU
+DEFAULT: dict[str, torch.dtype] = {}  # "cuda": the type that autocast takes on a GPU
 
 
-def install():
+def install() -> None:
     import torch
     from torch.amp import autocast_mode, grad_scaler
 
     DEFAULT["cuda"] = torch.float16
     begin, signature = autocast_mode.autocast.__init__, inspect.signature(autocast_mode.autocast.__init__)
 
-    def autocast(self, *args, **kwargs):
+    def autocast(self: Any, *args: Any, **kwargs: Any) -> None:
         given = signature.bind(self, *args, **kwargs).arguments
         if given["device_type"] == "cuda":
             note(AUTOCAST)
             given["device_type"], given["dtype"] = "cpu", given.get("dtype") or DEFAULT["cuda"]
         begin(**given)
 
-    autocast_mode.autocast.__init__ = autocast
+    autocast_mode.autocast.__init__ = autocast  # type: ignore[method-assign]  # torch's own is replaced
     scale = grad_scaler.GradScaler.__init__
 
-    def scaler(self, device="cuda", *args, **kwargs):
+    def scaler(self: Any, device: str = "cuda", *args: Any, **kwargs: Any) -> None:
         scale(self, "cpu" if device == "cuda" else device, *args, **kwargs)
         if device == "cuda" and self.is_enabled():
             note(SCALER)
 
-    grad_scaler.GradScaler.__init__ = scaler
+    grad_scaler.GradScaler.__init__ = scaler  # type: ignore[method-assign]  # torch's own is replaced
     _what_autocast_says(torch)
     _decorators(torch)
     _compile(torch)
@@ -43,24 +50,24 @@ def install():
         replace(owner, name, lambda *_, **__: contextlib.nullcontext())
 
 
-def _what_autocast_says(torch):
+def _what_autocast_says(torch: Any) -> None:
     enabled, switch, dtype_of = torch.is_autocast_enabled, torch.set_autocast_enabled, torch.get_autocast_dtype
     set_dtype = torch.set_autocast_dtype
 
-    def known(device):
+    def known(device: str) -> str:
         return "cpu" if device == "cuda" else device
 
-    def is_enabled(device="cuda"):
+    def is_enabled(device: str = "cuda") -> bool:
         return enabled(known(device))
 
-    def set_enabled(*args):
+    def set_enabled(*args: Any) -> None:
         device, value = args if len(args) == 2 else ("cuda", *args)
         switch(known(device), value)
 
-    def get_dtype(device="cuda"):
+    def get_dtype(device: str = "cuda") -> Any:
         return dtype_of("cpu") if device == "cuda" and enabled("cpu") else DEFAULT.get(device) or dtype_of(device)
 
-    def choose_dtype(device, dtype):
+    def choose_dtype(device: str, dtype: Any) -> None:
         if device == "cuda":
             DEFAULT["cuda"] = dtype
         else:
@@ -73,25 +80,26 @@ def _what_autocast_says(torch):
         replace(torch, name, new)
 
 
-def _decorators(torch):
+def _decorators(torch: Any) -> None:
     """`custom_fwd` and `custom_bwd` of an autograd.Function."""
     from torch.amp import autocast_mode
 
     for name in ("custom_fwd", "custom_bwd"):
         original = getattr(torch.amp, name)
 
-        def custom(function=None, *, device_type="cuda", _original=original, **options):
+        def custom(function: Any = None, *, device_type: str = "cuda", _original: Callable[..., Any] = original,
+                   **options: Any) -> Any:
             return _original(function, device_type="cpu" if device_type == "cuda" else device_type, **options)
 
         for owner in (torch.amp, autocast_mode, torch.cuda.amp, torch.cuda.amp.autocast_mode):
             setattr(owner, name, custom)
 
 
-def _compile(torch):
+def _compile(torch: Any) -> None:
     """What `torch.compile` makes for a GPU cannot run here; the function itself gives the same numbers."""
     compiled = torch.compile
 
-    def uncompiled(*args, **kwargs):
+    def uncompiled(*args: Any, **kwargs: Any) -> Any:
         note(COMPILE)
         torch.compiler.set_stance("force_eager")
         return compiled(*args, **{**kwargs, "backend": "eager", "mode": None, "options": None})

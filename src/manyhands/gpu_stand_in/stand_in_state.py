@@ -1,23 +1,31 @@
 """What the modules of the stand-in share: the GPUs that there seem to be, what was substituted, and how a function is
 replaced."""
 
+from __future__ import annotations
+
 import importlib.util
 import json
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 INDEX = {"gpus": 0, "current": 0}  # how many GPUs there are, and the one that the script has chosen
-USED = {}  # what was substituted -> None, in the order of its first use
-REPORT = {}  # "path": the file that each name is written to
+USED: dict[str, None] = {}  # what was substituted -> None, in the order of its first use
+REPORT: dict[str, str] = {}  # "path": the file that each name is written to
 
 
-def used():
+def used() -> list[str]:
     """What was substituted so far, as phrases."""
     return list(USED)
 
 
-def note(what):
+def note(what: str) -> None:
     """Remember that `what`, a phrase, was substituted."""
     if what not in USED:
         USED[what] = None
@@ -28,23 +36,23 @@ def note(what):
             os.replace(part, path)
 
 
-def asked_by_torch(depth=2):
+def asked_by_torch(depth: int = 2) -> bool:
     """Whether the function that called the caller of this one belongs to torch, or to manyhands."""
     name = sys._getframe(depth).f_globals.get("__name__") or ""
     return name == "torch" or name.startswith(("torch.", "manyhands."))
 
 
-def for_scripts(owner, name, answer):
+def for_scripts(owner: Any, name: str, answer: Callable[..., Any]) -> None:
     """Put `answer` in the place of `owner.name` for scripts and libraries; torch itself gets its own answer."""
     original = getattr(owner, name, answer)
 
-    def either(*args, **kwargs):
+    def either(*args: Any, **kwargs: Any) -> Any:
         return (original if asked_by_torch() else answer)(*args, **kwargs)
 
     replace(owner, name, either, original)
 
 
-def replace(owner, name, new, original=None):
+def replace(owner: Any, name: str, new: Any, original: Any = None) -> None:
     """Put the function `new` in the place of `owner.name`, under that name; torch.jit takes it for what it replaces."""
     from torch.jit import _builtins
 
@@ -58,7 +66,7 @@ def replace(owner, name, new, original=None):
     setattr(owner, name, new)
 
 
-def when_imported(name, change):
+def when_imported(name: str, change: Callable[[ModuleType], object]) -> None:
     """Call `change` with the module `name` as soon as the script imports it; at once if it is imported already."""
     if name in sys.modules:
         change(sys.modules[name])
@@ -69,19 +77,22 @@ def when_imported(name, change):
 class _Awaited:
     """A finder of one module, which leaves the search to all others and changes the module once it is loaded."""
 
-    def __init__(self, name, change):
+    def __init__(self, name: str, change: Callable[[ModuleType], object]) -> None:
         self.name, self.change = name, change
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> ModuleSpec | None:
         if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return spec
         load = spec.loader.exec_module
 
-        def exec_module(module):
+        def exec_module(module: ModuleType) -> None:
             load(module)
             self.change(module)
 
-        spec.loader.exec_module = exec_module
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]  # the module is changed once it is loaded
         return spec

@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 from contextlib import suppress
+from typing import Any
 
 VARIABLE = "MANYHANDS_BOARD"
 PATIENCE_S = 1
@@ -12,12 +13,12 @@ LONGEST_BYTES = 2**17  # of a message: an entry of 20,000 characters of which JS
 LONGEST_ANSWER_BYTES = 2**16
 
 
-def as_line(message):
+def as_line(message: object) -> bytes:
     """A message or an answer as it travels: JSON in ASCII, so a character may take twelve bytes."""
     return json.dumps(message).encode() + b"\n"
 
 
-def send(message, patience_s=PATIENCE_S):
+def send(message: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """Send the message as JSON; the board's answer, a dict.
 
     Takes a second at most, and gives {} where there is no board or it does not answer: nobody must wait for it, but
@@ -26,7 +27,7 @@ def send(message, patience_s=PATIENCE_S):
     path = os.environ.get(VARIABLE)
     if not path:
         return {}
-    answers = []
+    answers: list[bytes] = []
     thread = threading.Thread(target=_send, args=(path, message, answers, patience_s), daemon=True)
     thread.start()
     thread.join(patience_s)
@@ -36,7 +37,7 @@ def send(message, patience_s=PATIENCE_S):
     return {}
 
 
-def _send(path, message, answers, patience_s):
+def _send(path: str, message: dict[str, Any], answers: list[bytes], patience_s: float) -> None:
     with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience_s)
         connection.connect(path)

@@ -7,6 +7,7 @@ and only in the learner's own progress file (`manyhands.checks.progress`). The c
 
 import os
 from pathlib import Path
+from typing import Any
 
 from IPython import get_ipython
 
@@ -16,14 +17,23 @@ from manyhands.learner.fresh_kernel import NewKernel
 from manyhands.units import NotAClone, find_root, units
 
 
-def register():
+Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path inside `work`)
+
+
+def register() -> None:
     """Have this kernel note each cell that runs in its notebook, if that is one of the learner's copies of a unit."""
     path = Path(os.environ.get("JPY_SESSION_NAME", ""))  # the Jupyter server names the notebook when it starts a kernel
     if place := place_of(path):
-        get_ipython().events.register("post_run_cell", lambda result: path.is_file() and note(place, result))
+        known = place
+
+        def ran(result: Any) -> None:
+            if path.is_file():
+                note(known, result)
+
+        get_ipython().events.register("post_run_cell", ran)
 
 
-def place_of(path):
+def place_of(path: Path) -> Place | None:
     """(the work folder, the unit's name, the path inside `work`) of a notebook, or None if it is not one of a unit."""
     if path.suffix != ".ipynb" or not path.is_file():
         return None
@@ -40,7 +50,7 @@ def place_of(path):
     return (root / "work", unit, name) if unit else None
 
 
-def note(place, result):
+def note(place: Place, result: Any) -> None:
     """Note the cell of an IPython `ExecutionResult`, unless it could not begin because a cell above has not run.
 
     A cell that failed counts, because many cells of the course show an error on purpose.

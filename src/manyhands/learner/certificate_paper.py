@@ -4,12 +4,21 @@ The same certificate gives the same bytes. Behind the page stands, as a comment 
 signature (`manyhands.learner.signing`) covers both.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fpdf import FPDF
+
+    from manyhands.units import Unit
 
 MARK = b"%manyhands-certificate "
 PATH_TITLES = {"one_day": "One day", "two_days": "Two days", "three_days": "Three days"}
@@ -30,25 +39,26 @@ class Certificate:
 
     name: str
     path: str  # of PATH_TITLES
-    units: tuple
+    units: tuple[tuple[str, str, float, float], ...]
     day: str
     by_instructor: bool = False
 
     @property
-    def points(self):
+    def points(self) -> float:
         return sum(points for *_, points, _ in self.units)
 
     @property
-    def max(self):
+    def max(self) -> float:
         return sum(most for *_, most in self.units)
 
     @property
-    def brief(self):
+    def brief(self) -> dict[str, Any]:
         return {"name": self.name, "path": PATH_TITLES[self.path], "points": self.points, "max": self.max,
                 "day": self.day, "units": len(self.units)}
 
 
-def certificate(name, path, units, grades, by_instructor=False):
+def certificate(name: str, path: str, units: Sequence[Unit], grades: Mapping[str, dict[str, Any]],
+                by_instructor: bool = False) -> Certificate:
     """The certificate of the path's units (`Unit`s that are there), from `grades`, {unit's name: {"points", "max",
     "when"}}; `NoCertificate` where a unit was never graded."""
     name = " ".join(name.split())
@@ -63,7 +73,7 @@ def certificate(name, path, units, grades, by_instructor=False):
     return Certificate(name, path, rows, max(grades[unit.name]["when"] for unit in units)[:10], by_instructor)
 
 
-def graded(grade):
+def graded(grade: Any) -> bool:
     """Whether this is what a grading has left: points out of a maximum, and a time."""
     try:
         datetime.fromisoformat(grade["when"])
@@ -72,7 +82,7 @@ def graded(grade):
         return False
 
 
-def pdf(certificate):
+def pdf(certificate: Certificate) -> bytes:
     """The bytes of the page, and behind it what it says in short."""
     from fpdf import FPDF
 
@@ -93,7 +103,7 @@ def pdf(certificate):
     return bytes(paper.output()).rstrip() + b"\n" + MARK + b64encode(brief) + b"\n"
 
 
-def brief_of(data):
+def brief_of(data: bytes) -> dict[str, Any] | None:
     """What a certificate says in short, or None where these bytes are none."""
     line = data.rstrip(b"\n").rpartition(b"\n")[2]
     try:
@@ -104,19 +114,19 @@ def brief_of(data):
     return brief if whole else None
 
 
-def _fits(value, kind):
+def _fits(value: Any, kind: Any) -> bool:
     """Whether a value of a certificate that may come from anybody can be shown as what it claims to be."""
     if kind is str:
         return isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
     return isinstance(value, kind) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def _line(paper, size, text, style="", space=1.5):
+def _line(paper: FPDF, size: float, text: str, style: str = "", space: float = 1.5) -> None:
     paper.set_font("text", style, size)
     paper.multi_cell(0, size * 0.35 * space, text, align="C", new_x="LMARGIN", new_y="NEXT")
 
 
-def _head(paper, certificate):
+def _head(paper: FPDF, certificate: Certificate) -> None:
     paper.set_draw_color(15, 47, 82)
     paper.set_line_width(1)
     paper.rect(8, 8, 194, 281)
@@ -128,7 +138,7 @@ def _head(paper, certificate):
                      f"in the labs of the path “{PATH_TITLES[certificate.path]}”.", space=2)
 
 
-def _table(paper, certificate):
+def _table(paper: FPDF, certificate: Certificate) -> None:
     paper.set_y(105)
     paper.set_line_width(0.2)
     height = min(8, 130 / len(certificate.units))
@@ -140,7 +150,7 @@ def _table(paper, certificate):
         paper.cell(30, height, f"{points:g} of {most:g}", border="B", align="R", new_x="LMARGIN", new_y="NEXT")
 
 
-def _foot(paper, certificate):
+def _foot(paper: FPDF, certificate: Certificate) -> None:
     paper.set_y(252)
     _line(paper, 11, certificate.day, space=2)
     _line(paper, 8, SIGNED if certificate.by_instructor else OWN)
@@ -148,6 +158,9 @@ def _foot(paper, certificate):
         _line(paper, 8, VERIFY)
 
 
-def _inside(package, name):
+def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    return Path(importlib.util.find_spec(package).origin).parent / name
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(f"No module named {package!r}", name=package)
+    return Path(found.origin).parent / name

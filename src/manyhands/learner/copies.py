@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,26 +28,26 @@ SKIPPED = {".ipynb_checkpoints", "__pycache__"}
 class Copied:
     """What `copy_course` did: paths inside `work/`."""
 
-    made: list = field(default_factory=list)  # copied now
-    newer: list = field(default_factory=list)  # the course has a newer version than the learner's copy came from
-    beside: list = field(default_factory=list)  # new versions put beside the learner's
+    made: list[str] = field(default_factory=list)  # copied now
+    newer: list[str] = field(default_factory=list)  # the course has a newer version than the learner's copy came from
+    beside: list[str] = field(default_factory=list)  # new versions put beside the learner's
 
 
-def tutorial_copy(unit_name):
+def tutorial_copy(unit_name: str) -> str:
     return f"{unit_name}_tutorial.ipynb"
 
 
-def lab_copy(unit_name):
+def lab_copy(unit_name: str) -> str:
     return f"{unit_name}/{unit_name}.ipynb"
 
 
-def number_of(name):
+def number_of(name: str) -> str:
     """The number of the unit that a path inside `work/` belongs to:
     `06` of `06_ddp/train.py` and `scripts/06_train.py`."""
     return next((part[:2] for part in name.split("/") if part[:2].isdecimal()), "")
 
 
-def copy_course(root, beside=(), fetched=()):
+def copy_course(root: str | Path, beside: Collection[str] = (), fetched: Collection[str] = ()) -> Copied:
     """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to the learner's,
     where those are no longer as the course has them.
 
@@ -75,7 +76,7 @@ def copy_course(root, beside=(), fetched=()):
     return done
 
 
-def _sources(root):
+def _sources(root: Path) -> Iterator[tuple[Path, str]]:
     """Every file of the course that the learner gets, with its path inside `work/`."""
     for path in _files(root / "notebooks"):
         name = path.relative_to(root / "notebooks")
@@ -84,7 +85,7 @@ def _sources(root):
         yield path, path.relative_to(root / "labs").as_posix()
 
 
-def _learners(content, root, unit, tutorial):
+def _learners(content: bytes, root: Path, unit: str, tutorial: bool) -> bytes:
     """A notebook as the learner gets it: links to the other copies; a tutorial as if it had never been run.
     What is no notebook stays as it is."""
     links = unit_links.cells(root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True)
@@ -102,12 +103,12 @@ def _learners(content, root, unit, tutorial):
     return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _files(folder):
+def _files(folder: Path) -> list[Path]:
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path for path in found if not SKIPPED.intersection(path.parts))
 
 
-def _put(path, content):
+def _put(path: Path, content: bytes) -> bool:
     """Write a whole new file in one step; False where there is one already."""
     if path.exists():
         return False
@@ -122,7 +123,7 @@ def _put(path, content):
         os.unlink(temporary)
 
 
-def _rename_if_free(temporary, path):
+def _rename_if_free(temporary: str, path: Path) -> bool:
     """A hard link fails, unlike a renaming, where somebody else has just made the file."""
     try:
         os.link(temporary, path)
@@ -134,7 +135,7 @@ def _rename_if_free(temporary, path):
     return True
 
 
-def _put_beside(work, name, content):
+def _put_beside(work: Path, name: str, content: bytes) -> str:
     """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by something else."""
     path = work / name
     number = 1
@@ -145,11 +146,11 @@ def _put_beside(work, name, content):
         number += 1
 
 
-def _record(work):
+def _record(work: Path) -> Path:
     return work / ".manyhands" / "copies.json"
 
 
-def _load(work):
+def _load(work: Path) -> dict[str, str]:
     try:
         found = json.loads(_record(work).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -157,7 +158,7 @@ def _load(work):
     return found if isinstance(found, dict) else {}
 
 
-def _save(work, known):
+def _save(work: Path, known: dict[str, str]) -> None:
     path = _record(work)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")

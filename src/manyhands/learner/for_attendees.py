@@ -5,13 +5,21 @@ The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the acco
 through which labs, hand-ins and feedback go.
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from manyhands.learner import handed_in
 from manyhands.learner.markdown import link, plain
 from manyhands.learner.released import due_file, due_in, labs_in
+
+if TYPE_CHECKING:
+    from manyhands.learner.handed_in import HandIns
+    from manyhands.units import Unit
 
 EXCHANGE = """
 **Labs that your instructor releases** are in the menu under *Nbgrader*, *Assignment List*. There you fetch a lab (it is copied to `work/`) and hand it in (*Submit*).
@@ -28,64 +36,67 @@ HANDED_IN = """
 """
 
 
-def exchange():
+def exchange() -> str | None:
     """Where labs are fetched from, on a server of a class's hub; else None."""
     return os.environ.get("MANYHANDS_EXCHANGE") if "JUPYTERHUB_USER" in os.environ else None
 
 
-def released():
+def released() -> list[str]:
     """The labs that can be fetched."""
-    return labs_in(exchange()) if exchange() else []
+    return labs_in(there) if (there := exchange()) else []
 
 
-def to_fetch(root):
+def to_fetch(root: str | Path) -> list[str]:
     """Those of them that the learner has not yet."""
     return [name for name in released() if not (Path(root) / "work" / name).exists()]
 
 
-def watched(root):
+def watched(root: str | Path) -> list[Path]:
     """The files and folders that change when the class or the learner changes what this part shows."""
-    return [due_file(exchange()), *handed_in.watched(root, exchange())] if exchange() else []
+    return [due_file(there), *handed_in.watched(root, there)] if (there := exchange()) else []
 
 
-def fetch_feedback(root):
+def fetch_feedback(root: str | Path) -> None:
     """Bring the feedback that the class has released into the learner's folder."""
-    if exchange():
-        handed_in.fetch(root, exchange())
+    if there := exchange():
+        handed_in.fetch(root, there)
 
 
-def section(root, course):
+def section(root: str | Path, course: Sequence[Unit]) -> str:
     """The section, as Markdown; nothing where there is no class."""
     told = os.environ.get("MANYHANDS_NOTICE")
     account = f"\n**Your account:** {told}\n" if told else ""
-    if not exchange():
+    there = exchange()
+    if not there:
         return account
     found = handed_in.handed_in(root)
-    return account + EXCHANGE + _due(found, course) + _handed_in(root, found, course)
+    return account + EXCHANGE + _due(there, found, course) + _handed_in(root, found, course)
 
 
-def lab_states(root):
+def lab_states(root: str | Path) -> dict[str, str]:
     """{lab: what the table says of it} of each lab that was handed in: a link if feedback is ready."""
     found = handed_in.handed_in(root) if exchange() else {}
     pages = {name: _feedback(root, tries) for name, tries in found.items()}
     return {name: link("feedback", page) if page else "handed in" for name, page in pages.items()}
 
 
-def _titles(course):
+def _titles(course: Sequence[Unit]) -> dict[str, str]:
     return {unit.name: f"{unit.number} {unit.title}" for unit in course}
 
 
-def _due(found, course):
+def _due(there: str, found: Container[str], course: Sequence[Unit]) -> str:
     """A paragraph that says until when the labs are to be handed in which the class has released, or nothing."""
     titles = _titles(course)
     labs = [f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
-            for name, when in due_in(exchange())]
+            for name, when in due_in(there)]
     return DUE.format(labs=" · ".join(labs)) if labs else ""
 
 
-def _handed_in(root, found, course):
+def _handed_in(root: str | Path, found: HandIns, course: Sequence[Unit]) -> str:
     """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that were handed in."""
-    titles, ready, waiting = _titles(course), [], []
+    titles = _titles(course)
+    ready: list[str] = []
+    waiting: list[str] = []
     for name, tries in sorted(found.items()):
         title, page = titles.get(name, plain(name)), _feedback(root, tries)
         if page:
@@ -97,11 +108,11 @@ def _handed_in(root, found, course):
     return "".join(form.format(labs=" · ".join(labs)) for form, labs in ((READY, ready), (HANDED_IN, waiting)) if labs)
 
 
-def _work(root):
+def _work(root: str | Path) -> Path:
     return Path(root) / "work"
 
 
-def _feedback(root, tries):
+def _feedback(root: str | Path, tries: Sequence[handed_in.HandIn]) -> str | None:
     """The newest page of feedback on a lab, as a link from `work/`, or None."""
     pages = [page for one in reversed(tries) if (page := one.page(_work(root))).is_file()]
     return quote(pages[0].relative_to(_work(root)).as_posix()) if pages else None

@@ -4,8 +4,15 @@ The hub tells it by the environment: MANYHANDS_TEACHES, the hub's address; MANYH
 seen, on an instructor's server alone.
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.units import Unit
 
 LINK = "solved"  # beside work/: `solutions` would be where `manyhands check` looks for what to grade against
 SECTION = """
@@ -24,14 +31,14 @@ SOLUTIONS = """
 """
 
 
-def link(root):
+def link(root: str | Path) -> None:
     """Make the link to the solutions in the home folder `root`, where the hub shows any."""
     there, made = os.environ.get("MANYHANDS_SOLUTIONS"), Path(root) / LINK
     if there and os.path.isdir(there) and not made.is_symlink() and not made.exists():
         made.symlink_to(there)
 
 
-def section(root, course):
+def section(root: str | Path, course: Sequence[Unit]) -> str:
     """The section, as Markdown; nothing for anybody else."""
     hub = os.environ.get("MANYHANDS_TEACHES", "").rstrip("/")
     if not hub:

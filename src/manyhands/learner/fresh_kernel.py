@@ -7,6 +7,8 @@ own IPython profile calls `register`, so this holds in the kernels of JupyterLab
 
 import sys
 from html import escape
+from types import TracebackType
+from typing import Any
 
 from IPython import get_ipython
 from IPython.display import display
@@ -23,24 +25,27 @@ CARD = ('<div role="group" aria-label="new kernel" style="max-width: 60em; paddi
 class NewKernel(Exception):
     """Ends a cell in a kernel in which the cells above have not run; shown as one line."""
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [str(self)]
 
 
-def register():
+def register() -> None:
     """In a new kernel, `%%px` and unknown names say what to do, until a cell has run."""
-    shell, ours, ran = get_ipython(), _modules(), []
+    shell, ours = get_ipython(), _modules()
+    ran: list[bool] = []
 
-    def px(line, cell=None):
+    def px(line: str, cell: str | None = None) -> None:
         """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is imported."""
         _show("This kernel has no cluster yet, because the cell that starts it has not run.")
         raise NewKernel("%%px needs a cluster.")
 
-    def unknown(shell, kind, error, traceback, tb_offset=None):
-        if ran or _modules() > ours or not getattr(error, "name", None):
+    def unknown(shell: Any, kind: type[BaseException], error: BaseException, traceback: TracebackType | None,
+                tb_offset: int | None = None) -> None:
+        name = getattr(error, "name", None)
+        if ran or _modules() > ours or not name:
             shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
             return
-        _show(f"The cells above have not run in this kernel yet, so {error.name} is not defined.")
+        _show(f"The cells above have not run in this kernel yet, so {name} is not defined.")
         shell.showtraceback((NewKernel, NewKernel(f"NameError: {error}"), traceback))
 
     shell.register_magic_function(px, "line_cell", "px")
@@ -48,10 +53,10 @@ def register():
     shell.events.register("post_run_cell", lambda result: ran.append(True) if result.success else None)
 
 
-def _modules():
+def _modules() -> set[str]:
     return {name for name in sys.modules if name.startswith("manyhands.")}
 
 
-def _show(said):
+def _show(said: str) -> None:
     card = CARD.format(said=escape(said), remedy=escape(REMEDY))
     display({"text/plain": f"{said}\n{REMEDY}", "text/html": card}, raw=True)

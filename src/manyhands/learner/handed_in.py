@@ -32,18 +32,18 @@ class HandIn:
     time: str  # as nbgrader writes it, which is also the name of a folder
 
     @property
-    def shown(self):
+    def shown(self) -> str:
         """The time as people read it: `2026-12-01 18:00 JST`."""
         try:
             return local_time(datetime.strptime(self.time, "%Y-%m-%d %H:%M:%S.%f UTC"))
         except ValueError:
             return self.time
 
-    def page(self, work):
+    def page(self, work: str | Path) -> Path:
         """Where its feedback is once it has been fetched."""
         return Path(work) / self.lab / "feedback" / self.time / f"{self.lab}.html"
 
-    def released_page(self, exchange):
+    def released_page(self, exchange: str | Path) -> Path | None:
         """Where the class puts its feedback, or None if nbgrader has kept no secret for it."""
         try:
             secret = (self.folder / "submission_secret.txt").read_bytes()
@@ -53,18 +53,21 @@ class HandIn:
         return Path(exchange) / COURSE / "feedback" / f"{name}.html"
 
 
-def watched(root, exchange):
+HandIns = dict[str, list[HandIn]]  # of each lab, the newest last
+
+
+def watched(root: str | Path, exchange: str | Path) -> list[Path]:
     """The folders that change when the learner hands something in, and when the class releases feedback."""
     return [_cache(root), Path(exchange) / COURSE / "feedback"]
 
 
-def _cache(root):
+def _cache(root: str | Path) -> Path:
     return state_folder(root) / "data" / "nbgrader_cache" / COURSE
 
 
-def handed_in(root):
+def handed_in(root: str | Path) -> HandIns:
     """{lab: [HandIn, ...]}, the newest hand-in of a lab last."""
-    found = {}
+    found: HandIns = {}
     with suppress(OSError):
         for folder in sorted(_cache(root).iterdir(), key=lambda path: path.name):
             parts = folder.name.split("+")
@@ -73,7 +76,7 @@ def handed_in(root):
     return {lab: sorted(tries, key=lambda one: one.time) for lab, tries in found.items()}
 
 
-def fetch(root, exchange):
+def fetch(root: str | Path, exchange: str | Path) -> None:
     """Fetch every page of feedback that the class has released and that is not here yet, or not in this version.
 
     A lab whose folder the learner has removed or renamed is left out.
@@ -87,7 +90,7 @@ def fetch(root, exchange):
                     _copy(there, here)
 
 
-def _copy(there, here):
+def _copy(there: Path, here: Path) -> None:
     """Write the page in one step, so that a page that is being read is never half of one."""
     here.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=here.parent, prefix=".new-")

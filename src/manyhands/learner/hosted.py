@@ -6,18 +6,25 @@ Therefore, only what is missing is installed, and every other version is held wh
 place does not have is said in a sentence, and all cells that do not need it run.
 """
 
+from __future__ import annotations
+
 import importlib
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands.learner.copies import copy_course, lab_copy, tutorial_copy
 from manyhands.machine import memory_gb, processors, says
 from manyhands.units import units
+
+if TYPE_CHECKING:
+    from manyhands.units import Unit
 
 ROOT = Path(__file__).resolve().parents[3]
 # What kernels and ranks use, of requirements.txt. A framework is the place's own, or is lacking.
@@ -28,7 +35,7 @@ VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\
 TENSORFLOW = {"TensorFlow": {"tensorflow", "tensorflow-cpu"}, "tf_keras": {"tf-keras"}}  # any distribution will do
 
 
-def prepare(notebook, root=ROOT):
+def prepare(notebook: str | Path, root: Path = ROOT) -> None:
     """Install what is missing, make the learner's copies in `work/` and enter the notebook's folder there. Prints
     what the place has, and what this notebook lacks there."""
     name, _, kind = Path(notebook).stem.rpartition("_")
@@ -46,7 +53,7 @@ def prepare(notebook, root=ROOT):
         print(f"* {sentence}")
 
 
-def install(root=ROOT):
+def install(root: Path = ROOT) -> list[str]:
     """Install the needed packages that are missing, and the course itself. Returns the names of those that could not
     be installed; pip says why."""
     pins = dict(re.findall(r"^([\w-]+)==(\S+)", (root / "requirements.txt").read_text(), re.MULTILINE))
@@ -66,7 +73,7 @@ def install(root=ROOT):
     return failed
 
 
-def _pip(*arguments):
+def _pip(*arguments: object) -> bool:
     """Whether pip could install this."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--root-user-action=ignore", *map(str, arguments)]
@@ -76,18 +83,18 @@ def _pip(*arguments):
     return done.returncode == 0
 
 
-def installed():
+def installed() -> dict[str, str]:
     """{name: version} of all packages that this Python has, with names in pip's form."""
     found = ((one.metadata["Name"], one.version) for one in metadata.distributions())
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found if name and version}
 
 
-def _numbers(version):
+def _numbers(version: str) -> tuple[int, ...]:
     """(2, 11) of 2.11.0+cu128; (-1,) of nothing."""
     return tuple(map(int, re.findall(r"-?\d+", version.partition("+")[0])[:2])) or (-1,)
 
 
-def here(root=ROOT):
+def here(root: Path = ROOT) -> str:
     """What the place has, in sentences."""
     there = installed()
     frameworks = (("PyTorch", "torch"), ("TensorFlow", "tensorflow"))
@@ -104,15 +111,16 @@ def here(root=ROOT):
     return said
 
 
-def gpus():
+def gpus() -> list[str]:
     """The names of this place's GPUs."""
     lines = (says("nvidia-smi", "-L") or "").splitlines()
     return [line.partition(": ")[2].partition(" (UUID")[0] for line in lines if line.startswith("GPU ")]
 
 
-def lacks(unit, failed=()):
+def lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
     """What this unit needs and the place does not have: a list of sentences."""
-    there, found = installed(), []
+    there = installed()
+    found: list[str] = []
     torch = there.get("torch")
     if torch is None:
         found.append("PyTorch is not installed here, so no cell that needs it can run.")

@@ -13,8 +13,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, Request, build_opener
@@ -28,12 +30,12 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def state_folder(root):
+def state_folder(root: str | Path) -> Path:
     """Where JupyterLab keeps what it writes for this clone: settings, signatures, runtime files, the log."""
     return Path(root) / "work" / ".manyhands" / "jupyter"
 
 
-def environment(root):
+def environment(root: str | Path) -> dict[str, str]:
     """The environment of the server and its kernels: this Python first,
     nothing of the user's own Jupyter configuration."""
     state, binaries = state_folder(root), Path(sys.executable).parent
@@ -52,7 +54,7 @@ def environment(root):
     }
 
 
-def put_settings(root):
+def put_settings(root: str | Path) -> None:
     """Copy what JupyterLab and IPython look for in one place only: the style, and what a new kernel runs first."""
     state = state_folder(root)
     for name, target in (("custom.css", state / "config" / "custom" / "custom.css"),
@@ -61,13 +63,13 @@ def put_settings(root):
         shutil.copyfile(SETTINGS / name, target)
 
 
-def first_page(root, page):
+def first_page(root: str | Path, page: str) -> str:
     """Where on the server JupyterLab opens: `page` is in front, next to the tabs that were open before."""
     before = any((state_folder(root) / "workspaces").glob("*.jupyterlab-workspace"))
     return f"/lab/tree/{page}" if before else f"/lab/tree/{page}?reset"
 
 
-def command(root, page, arguments, port=0):
+def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0) -> list[str]:
     """The server's command line; the user's `arguments` come last and win. It takes `port` again if that is free, so
     that a tab of the browser that is still open finds it."""
     ours = [
@@ -88,7 +90,7 @@ def command(root, page, arguments, port=0):
     return [sys.executable, "-m", "jupyterlab", *ours, *arguments]
 
 
-def _is_free(port):
+def _is_free(port: int) -> bool:
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -98,7 +100,7 @@ def _is_free(port):
     return True
 
 
-def can_open_browser():
+def can_open_browser() -> bool:
     """False on a machine without a screen: there a text browser would take the terminal over."""
     if sys.platform == "darwin" or os.environ.get("BROWSER") or "WSL_DISTRO_NAME" in os.environ:
         return True
@@ -108,13 +110,14 @@ def can_open_browser():
 class Server:
     """One JupyterLab. `start()` returns its address, `wait()` ends with it."""
 
-    def __init__(self, root, page, arguments, port=0):
+    def __init__(self, root: str | Path, page: str, arguments: Sequence[str], port: int = 0) -> None:
         self.state = state_folder(root)
         self.log = self.state / "lab.log"
         self._call = command(root, page, arguments, port), environment(root), root
-        self.process = self.status = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self.status: int | None = None
 
-    def start(self):
+    def start(self) -> str | None:
         """Start it; returns the address with its token, or None where it has ended instead, or is `late`."""
         for _ in range(PORT_TRIES):
             self.status = None
@@ -122,7 +125,7 @@ class Server:
                 return address
         return None
 
-    def _start(self):
+    def _start(self) -> str | None:
         if _LIBC:
             _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         call, env, root = self._call
@@ -139,50 +142,55 @@ class Server:
             time.sleep(0.05)
         return None
 
-    def _address(self):
+    @property
+    def _child(self) -> subprocess.Popen[bytes]:
+        assert self.process is not None, "start() comes first"
+        return self.process
+
+    def _address(self) -> str | None:
         """Where the server answers, or None as long as it does not: it writes its address before it listens there."""
         try:
-            info = json.loads((self.state / "runtime" / f"jpserver-{self.process.pid}.json").read_text())
+            info = json.loads((self.state / "runtime" / f"jpserver-{self._child.pid}.json").read_text())
         except (OSError, ValueError):
             return None
         address = info["url"] + ("?" + urlencode({"token": info["token"]}) if info["token"] else "")
         return address if info.get("sock") or info["secure"] or _answers(info) else None
 
-    def late(self):
+    def late(self) -> bool:
         """True if it runs, but has not answered within START_LIMIT_S."""
         return self.status is None
 
-    def lost_its_port(self):
+    def lost_its_port(self) -> bool:
         """True if somebody took the free port between its choice and its use."""
         return bool(self.status) and b"is already in use" in self.log.read_bytes()
 
-    def _reap(self, how):
+    def _reap(self, how: int) -> bool:
         """Collect ended children, orphans too; returns whether the server still runs."""
         with suppress(ChildProcessError):
             while self.status is None:
                 pid, status = os.waitpid(-1, how)
-                if pid == self.process.pid:
-                    self.status = self.process.returncode = os.waitstatus_to_exitcode(status)
+                if pid == self._child.pid:
+                    self.status = self._child.returncode = os.waitstatus_to_exitcode(status)
                 elif pid == 0:
                     break
         return self.status is None
 
-    def wait(self):
+    def wait(self) -> int:
         """Wait until the server has ended, then until all that it had started has; returns its exit status."""
         self._reap(0)
         signal.alarm(0)
         _end_orphans()
         return self.status or 0
 
-    def stop(self):
+    def stop(self) -> None:
         """Ask the server to end; where it does not, it is killed."""
         if self.status is None:
-            signal.signal(signal.SIGALRM, lambda *_: self.process.kill())
+            signal.signal(signal.SIGALRM, lambda *_: self._child.kill())
             signal.alarm(STOP_LIMIT_S)
-            os.kill(self.process.pid, signal.SIGTERM)
+            os.kill(self._child.pid, signal.SIGTERM)
 
 
-def _answers(info):
+def _answers(info: dict[str, Any]) -> bool:
     """Ask with the token: somebody else's server on that port would refuse it."""
     request = Request(info["url"] + "api/status", headers={"Authorization": f"token {info['token']}"})
     try:
@@ -194,13 +202,13 @@ def _answers(info):
         return False
 
 
-def end_with_parent():
+def end_with_parent() -> None:
     """In the child: should we be killed, the server is told to end."""
     if _LIBC:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _end_orphans():
+def _end_orphans() -> None:
     """Let clusters whose kernels have ended stop by themselves; kill what has not."""
     import psutil
 

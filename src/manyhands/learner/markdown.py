@@ -3,17 +3,17 @@
 import re
 
 
-def plain(words):
+def plain(words: str) -> str:
     """Markdown that shows the characters of a text as they are, without its backticks."""
     return re.sub(r"([\\*{}\[\]<>#|&~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words.replace("`", ""))
 
 
-def code(line):
+def code(line: str) -> str:
     """A line of code, which may contain backticks."""
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}"
 
 
-def link(label, path):
+def link(label: str, path: str) -> str:
     """A link to a path as seen from `work/`, where the page is."""
     return f"[{label}]({path})"

@@ -1,11 +1,18 @@
 """How far the learner is in a notebook, from the cells that have run (`manyhands.learner.cells_run`)."""
 
+from __future__ import annotations
+
 import functools
 import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyhands.units import Unit
 
 LONGEST = 70  # characters of a heading or a line of code
 
@@ -31,7 +38,7 @@ class Place:
     total: int
 
 
-def cells_in(path):
+def cells_in(path: Path) -> tuple[Cell, ...]:
     """The code cells of a notebook, in order; none if it cannot be read."""
     try:
         stat = path.stat()
@@ -41,9 +48,10 @@ def cells_in(path):
 
 
 @functools.lru_cache(maxsize=100)
-def _cells_in(path, *version):
+def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
     """Keeps what a version of the file holds, because the page is often written anew and few notebooks change."""
-    heading, found = "", []
+    heading = ""
+    found: list[Cell] = []
     for cell in json.loads(path.read_bytes())["cells"]:
         lines = "".join(cell["source"]).splitlines()
         if cell["cell_type"] == "markdown":
@@ -54,7 +62,7 @@ def _cells_in(path, *version):
     return tuple(found)
 
 
-def _last_heading(lines):
+def _last_heading(lines: Sequence[str]) -> str:
     """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is none."""
     found, in_code = "", False
     for line in lines:
@@ -63,17 +71,17 @@ def _last_heading(lines):
     return found
 
 
-def _telling(lines):
+def _telling(lines: Sequence[str]) -> str:
     """The line by which a reader recognizes the cell."""
-    lines = [line.strip() for line in lines if line.strip()]
-    return next((line for line in lines if line[0] not in "%#"), lines[0])
+    stripped = [line.strip() for line in lines if line.strip()]
+    return next((line for line in stripped if line[0] not in "%#"), stripped[0])
 
 
-def _short(text):
+def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
 
 
-def tutorial_run(unit, entry):
+def tutorial_run(unit: Unit, entry: Mapping[str, Any]) -> tuple[int, int]:
     """(how many of its cells have run, how many there are) of the learner's copy of the tutorial. If there is also a
     newer copy next to it (`manyhands lab --new`), it is the copy of which more has run."""
     counted = [_counted(unit, name, ran) for name, ran in entry.get("ran", {}).items()
@@ -81,17 +89,17 @@ def tutorial_run(unit, entry):
     return max(counted, key=lambda pair: pair[0] / max(1, pair[1]), default=(0, 0))
 
 
-def _counted(unit, name, ran):
+def _counted(unit: Unit, name: str, ran: Collection[str]) -> tuple[int, int]:
     cells = cells_in(unit.root / "work" / name)
     return sum(cell.id in ran for cell in cells), len(cells)
 
 
-def questions_in(unit):
+def questions_in(unit: Unit) -> int:
     """How many questions the tutorial asks the learner to predict; 0 if it cannot be read."""
     return sum(cell.asked for cell in cells_in(unit.root / (unit.tutorial or "")))
 
 
-def left_off(root, done):
+def left_off(root: str | Path, done: Mapping[str, Mapping[str, Any]]) -> Place | None:
     """The `Place` of the cell that was run last, or None. A notebook that no longer exists counts as not run."""
     last = [(datetime.fromisoformat(entry["last"]["when"]), unit, entry["last"]) for unit, entry in done.items()
             if "last" in entry]

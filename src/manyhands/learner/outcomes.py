@@ -4,34 +4,45 @@
 settles its readers' predictions with these.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path
+from typing import TypeVar
+from typing import TYPE_CHECKING, Any
 
 from manyhands.learner.questions import questions
+
+if TYPE_CHECKING:
+    from manyhands.learner.questions import Question
 
 FILE = "notebooks/outcomes.json"
 NOTES = "MANYHANDS_OUTCOMES"  # names the file that the kernel of a build writes, a line for each outcome
 
 
-def note(name, value):
+Outcome = str | float  # one of the choices, or a number
+T = TypeVar("T")
+
+
+def note(name: str, value: Outcome) -> None:
     """Note an outcome for the build, if a build is running."""
     if path := os.environ.get(NOTES):
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps({name: value}) + "\n")
 
 
-def noted(path):
+def noted(path: str | Path) -> dict[str, Outcome]:
     """{name: outcome} of a file that `note` has written; empty if there is none."""
     if not Path(path).is_file():
         return {}
-    found = {}
+    found: dict[str, Outcome] = {}
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         found = json.loads(line) | found  # the first outcome stays, as it does for a learner
     return found
 
 
-def read(root):
+def read(root: str | Path) -> dict[str, Outcome]:
     """{name: outcome} of all tutorials. ValueError if the file cannot be read; empty if it does not exist."""
     path = Path(root) / FILE
     if not path.is_file():
@@ -45,12 +56,12 @@ def read(root):
     return found
 
 
-def of(found, number):
+def of(found: dict[str, T], number: str) -> dict[str, T]:
     """The outcomes of unit `number`."""
     return {name: value for name, value in found.items() if name.startswith(f"{number}-")}
 
 
-def text_with(root, number, found):
+def text_with(root: str | Path, number: str, found: dict[str, Outcome]) -> str:
     """The text of the file once unit `number` has given `found`. A measured number that the question would accept for
     the new one stays, so that a rebuild changes nothing without need."""
     old, asked = read(root), questions(Path(root) / "notebooks")
@@ -61,7 +72,7 @@ def text_with(root, number, found):
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def accepts(question, old, new):
+def accepts(question: Question | None, old: Any, new: Any) -> bool:
     """Whether `old` is the question's right answer if the run gives `new`."""
     try:
         return question is not None and question.right(question.outcome(old), new)
@@ -69,7 +80,7 @@ def accepts(question, old, new):
         return False
 
 
-def wanting(root, number):
+def wanting(root: str | Path, number: str) -> list[str]:
     """The questions of unit `number` that have no outcome, or one that does not answer them; by name."""
     kept = read(root)
     return [name for name, question in of(questions(Path(root) / "notebooks"), number).items()

@@ -1,13 +1,21 @@
 """The form of a prediction as plain HTML, for pages that cannot show the widgets of `prediction_form`. These are VS
 Code, which would fetch their program from the network, and Colab and Kaggle, whose widgets are older."""
 
+from __future__ import annotations
+
 import os
 from html import escape
 from importlib import metadata
+from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
 from manyhands.learner import prediction_card
+
+if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
+
+    from manyhands.learner.questions import Question
 
 OLDEST_WIDGETS = 8  # the major version of ipywidgets
 OTHER_PLACES = ("COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE")  # variables of Colab and of Kaggle
@@ -16,7 +24,7 @@ CALL = ('To predict, run <code>predict("{name}", guess=...)</code> in a new cell
         "It locks your prediction. You can also go on without one.")
 
 
-def is_needed(shell):
+def is_needed(shell: Any) -> bool:
     """Whether the page that shows this kernel's outputs, of the IPython `shell`, has no place for our widgets."""
     if VS_CODE in shell.user_ns or any(name in os.environ for name in OTHER_PLACES):
         return True
@@ -29,28 +37,29 @@ def is_needed(shell):
 class PlainForm:
     """One question. The learner answers it with a call, so that there is nothing to lock here."""
 
-    def __init__(self, question):
-        self.question, self.plain, self.shown = question, question.text, None
+    def __init__(self, question: Question) -> None:
+        self.question, self.plain = question, question.text
+        self.shown: DisplayHandle | None = None
         unit = f" of {question.unit}" if question.unit else ""
         answer = "the number of your choice" if question.choices else f"a number{escape(unit)}"
         self.words = CALL.format(name=escape(question.name), answer=answer)
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.plain, "text/html": self.html()}
 
-    def html(self):
+    def html(self) -> str:
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question.choices)
         rows = f'<ol style="margin: .2em 0">{choices}</ol>' if choices else ""
         return prediction_card.form(self.question.text, f"{rows}<div>{self.words}</div>")
 
-    def show(self, plain):
+    def show(self, plain: str) -> None:
         self.plain = plain
         self.shown = display(self, display_id=True)
 
-    def end(self):
+    def end(self) -> None:
         """The next cell runs: the question stays open until the run has settled it."""
 
-    def close(self, words):
+    def close(self, words: str) -> None:
         """Show the words in place of the call."""
         self.plain, self.words = words, escape(words)
         if self.shown:

@@ -18,7 +18,7 @@ BADGE = ('<div style="margin: .3em 0"><span style="display: inline-block; paddin
 ROW = '<div style="overflow-wrap: anywhere"><small>{name}:</small> <b>{value}</b></div>'
 
 
-def outcome(question, guess, came, right, verdict):
+def outcome(question: str, guess: str | None, came: str, right: bool | None, verdict: str) -> str:
     """The card of a result: the learner's choice, what the run gave, and whether they agree.
     All texts are plain. `guess` is None if there was no prediction, `right` is None if it cannot be judged."""
     sign, colour = {True: (SIGN[PASS], COLOUR[PASS]), False: (SIGN[FAIL], SURPRISE),
@@ -28,15 +28,15 @@ def outcome(question, guess, came, right, verdict):
     return _card("result of the prediction", question, colour, rows + ROW.format(name="The run", value=escape(came)))
 
 
-def form(question, rows):
+def form(question: str, rows: str) -> str:
     """A question that is still open. `rows`: HTML, namely its choices and how to answer."""
     return _card("prediction", f"Predict: {question}", ASKED, rows)
 
 
-def remark(question, words):
+def remark(question: str, words: str) -> str:
     """The question and a line about its prediction, which is shown instead of the form."""
     return _card("prediction", question, COLOUR[NOT_BEGUN], f"<div>{escape(words)}</div>")
 
 
-def _card(label, question, colour, rows):
+def _card(label: str, question: str, colour: str, rows: str) -> str:
     return CARD.format(label=label, question=escape(question), colour=colour, rows=rows)

@@ -1,10 +1,17 @@
 """The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks it."""
 
+from __future__ import annotations
+
 import threading
+from collections.abc import Callable
 from html import escape
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 from IPython.display import display
+
+if TYPE_CHECKING:
+    from manyhands.learner.questions import Question
 
 OVER = "Not predicted, because the next cell has run. To predict nevertheless, run this cell again."
 LINE = '<span style="color: var(--jp-content-font-color1)">{}</span>'
@@ -13,7 +20,7 @@ LINE = '<span style="color: var(--jp-content-font-color1)">{}</span>'
 class Form:
     """One question. `lock(question, guess)` is called once, and returns what to say then."""
 
-    def __init__(self, question, lock):
+    def __init__(self, question: Question, lock: Callable[[Question, Any], str]) -> None:
         self.question, self._lock, self._open, self._once = question, lock, True, threading.Lock()
         if question.choices:
             self.answer = ipywidgets.RadioButtons(options=question.choices, value=None)
@@ -27,26 +34,26 @@ class Form:
         self.box = ipywidgets.VBox([question_line, self.answer, ipywidgets.HBox([self.button, self.said])])
         self.box.add_class("manyhands-prediction")
 
-    def show(self, plain):
+    def show(self, plain: str) -> None:
         """Draw it; a page that cannot shows the plain text."""
         data, metadata = self.box._repr_mimebundle_(), {}
         if isinstance(data, tuple):
             data, metadata = data
         display(data | {"text/plain": plain}, raw=True, metadata=metadata)
 
-    def _pressed(self, _):
+    def _pressed(self, _: object) -> None:
         if self._guess() is None:
             self.say("Choose one first." if self.question.choices else "Type a number first: 8, 0.5, 2/3 or 1e6.")
         else:
             self.end()
 
-    def _guess(self):
+    def _guess(self) -> str | float | None:
         try:
             return self.question.read(self.answer.value)
         except ValueError:
             return None
 
-    def end(self):
+    def end(self) -> None:
         """Lock what stands there; nothing is asked any more."""
         with self._once:  # the button's press and the next cell may come in two threads
             was_open, self._open = self._open, False
@@ -54,10 +61,10 @@ class Form:
             guess = self._guess()
             self.close(OVER if guess is None else self._lock(self.question, guess))
 
-    def close(self, words):
+    def close(self, words: str) -> None:
         self._open, self.answer.disabled = False, True
         self.button.layout.display = "none"
         self.say(words)
 
-    def say(self, words):
+    def say(self, words: str) -> None:
         self.said.value = LINE.format(escape(words))

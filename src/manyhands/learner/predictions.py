@@ -13,8 +13,10 @@ the question with none of its choices is an error there.
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
 from manyhands.checks import progress
 from manyhands.checks.report import in_notebook
@@ -34,13 +36,15 @@ RIGHT, OTHER = "Right.", "The outcome differs from your prediction."
 FACTOR = "The number differs from your prediction by a factor of {times}."
 NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cells above first."
 
-_asked = {}  # name -> Question, of this kernel
-_kept = {}  # name -> {"guess", ...} of this kernel: where there is no progress file, all that is kept
-_came = {}  # name -> what the run gave
-_forms = {}  # name -> the form that JupyterLab shows
+_asked: dict[str, Question] = {}  # name -> Question, of this kernel
+# name -> {"guess", ...} of this kernel: where there is no progress file, all that is kept
+_kept: dict[str, dict[str, Any]] = {}
+_came: dict[str, Any] = {}  # name -> what the run gave
+_forms: dict[str, Any] = {}  # name -> the form that JupyterLab shows
 
 
-def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None):
+def predict(name: str, question: str | None = None, choices: Sequence[str] = (), *, unit: str = "", within: float = 0.0,
+            guess: Any = None) -> None:
     """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that is right to `within`
     times the run's. `guess` gives the answer at once: a choice's text or its number from 1, or the number; with it the
     name of what was asked before is enough. A prediction that was made is shown, and cannot be changed.
@@ -66,7 +70,7 @@ def predict(name, question=None, choices=(), *, unit="", within=0.0, guess=None)
         _show(asked)
 
 
-def settle(name, came):
+def settle(name: str, came: Any) -> None:
     """Say what the run gave, as its value or as a function without arguments that returns it: for choices one of their
     texts, or True and False for "yes" and "no"; else the number. A first outcome stays.
 
@@ -96,7 +100,7 @@ def settle(name, came):
         _forms.pop(name).close(_without_outcome(asked) or TOO_LATE)
 
 
-def _value_of(came):
+def _value_of(came: Any) -> Any:
     """The value itself, or what the function returns; what it prints on its way, a fault's report, is not shown."""
     if not callable(came):
         return came
@@ -104,7 +108,7 @@ def _value_of(came):
         return came()
 
 
-def lock(asked, guess):
+def lock(asked: Question, guess: Any) -> str:
     """Keep the first guess, in the progress file where there is one, and tell the class's board."""
     with suppress(OSError):
         if place := _place(asked.name):
@@ -114,7 +118,7 @@ def lock(asked, guess):
     return told(asked)
 
 
-def told(asked):
+def told(asked: Question) -> str:
     """What is kept of a prediction, in one line; "" where there is none."""
     kept = _found(asked.name)
     if not kept:
@@ -124,13 +128,13 @@ def told(asked):
     return SETTLED.format(guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept))
 
 
-def _without_outcome(asked):
+def _without_outcome(asked: Question) -> str:
     """What is told of a prediction where its question is asked, since the card below the run shows the rest."""
     kept = _found(asked.name)
     return SHOWN_BELOW.format(guess=_words(asked, kept["guess"])) if "came" in kept else told(asked)
 
 
-def _outcome(asked, value):
+def _outcome(asked: Question, value: Any) -> str:
     """The card of what the run gave; `value`: of this run, if no prediction was settled before."""
     kept = _found(asked.name)
     guess = _words(asked, kept["guess"]) if kept else None
@@ -139,7 +143,7 @@ def _outcome(asked, value):
     return prediction_card.outcome(asked.text, guess, came, right, verdict)
 
 
-def _say(plain, html):
+def _say(plain: str, html: str) -> None:
     """A card in a notebook; where a page cannot draw it, and outside a notebook, the plain text."""
     if not in_notebook():
         print(plain)
@@ -149,7 +153,7 @@ def _say(plain, html):
     display({"text/plain": plain, "text/html": html}, raw=True)
 
 
-def _verdict(kept):
+def _verdict(kept: dict[str, Any]) -> str:
     if kept["right"]:
         return RIGHT
     guess, came = kept["guess"], kept["came"]
@@ -158,12 +162,12 @@ def _verdict(kept):
     return FACTOR.format(times=f"{max(guess / came, came / guess):.3g}")
 
 
-def _words(asked, value):
+def _words(asked: Question, value: Any) -> str:
     """Also of what was kept when the question was another one."""
     return value if isinstance(value, str) else asked.words(value) if not asked.choices else str(value)
 
 
-def _remember_outcome(asked, value):
+def _remember_outcome(asked: Question, value: Any) -> None:
     kept = _found(asked.name)
     if not kept or "came" in kept:
         return
@@ -178,7 +182,7 @@ def _remember_outcome(asked, value):
             progress.settle_prediction(*place, asked.name, **outcome)
 
 
-def _found(name):
+def _found(name: str) -> dict[str, Any]:
     if name not in _kept and (place := _place(name)):
         kept = progress.predictions(*place).get(name)
         if isinstance(kept, dict) and "guess" in kept:
@@ -186,18 +190,18 @@ def _found(name):
     return _kept.get(name, {})
 
 
-def _place(name):
+def _place(name: str) -> tuple[Path, str] | None:
     """(the work folder, the unit) whose progress this prediction belongs to, or None."""
     work = progress.work_folder()
     unit = next((unit.name for unit in units(Path()) if unit.number == name[:2]), None)
     return (work, unit) if work and unit else None
 
 
-def _quiet():
+def _quiet() -> bool:
     return os.environ.get("MANYHANDS_QUIET") == "1"
 
 
-def _show(asked):
+def _show(asked: Question) -> None:
     """A form in a notebook; where nobody draws one, and in a terminal, the call that answers."""
     numbered = [f"  {number}. {choice}\n" for number, choice in enumerate(asked.choices, 1)]
     plain = PLAIN.format(question=asked.text, answers="".join(numbered), name=asked.name)
@@ -208,7 +212,7 @@ def _show(asked):
 
     shell = sys.modules["IPython"].get_ipython()
     if is_needed(shell):
-        form = PlainForm(asked)
+        form: Any = PlainForm(asked)
     else:
         from manyhands.learner.prediction_form import Form
 
@@ -220,7 +224,7 @@ def _show(asked):
     form.show(plain)
 
 
-def _next_cell_runs(info=None):
+def _next_cell_runs(info: object = None) -> None:
     """Lock what was chosen: the cell that runs now may give the answer."""
     for name in list(_forms):
         _forms[name].end()

@@ -1,10 +1,13 @@
 """What is made ready before JupyterLab opens: the learner's copies and the start page."""
 
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
 from manyhands.learner import start_page
 from manyhands.learner.copies import copy_course, number_of
 
 
-def prepare(root, new=(), fetched=()):
+def prepare(root: str | Path, new: Collection[str] = (), fetched: Collection[str] = ()) -> None:
     """Make the copies and the page, and tell what was done; `new`: numbers of units whose new versions are asked for;
     `fetched`: see `copy_course`."""
     copied = copy_course(root, new, fetched)
@@ -19,5 +22,5 @@ def prepare(root, new=(), fetched=()):
     start_page.write(root)
 
 
-def _numbers(names):
+def _numbers(names: Iterable[str]) -> list[str]:
     return sorted({number_of(name) for name in names if number_of(name)})

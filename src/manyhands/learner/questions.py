@@ -5,9 +5,11 @@
 import ast
 import json
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from typing import Any, cast
 
 from manyhands.checks.record import plain
 
@@ -23,18 +25,18 @@ class Question:
 
     name: str
     text: str
-    choices: tuple = ()
+    choices: tuple[str, ...] = ()
     unit: str = ""
     within: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         number, _, word = str(self.name).partition("-")
         if not (len(number) == 2 and number.isdecimal() and word):
             raise ValueError(f'{self.name!r} is not the name of a prediction, such as "06-messages" in unit 06')
         if len(self.choices) == 1 or len(set(self.choices)) < len(self.choices):
             raise ValueError(f"{self.name}: give two choices or more, all different, or none to ask for a number")
 
-    def read(self, guess):
+    def read(self, guess: Any) -> str | float:
         """The guess as it is kept: a choice's text (given as that, or as its number, from 1), or a number.
         ValueError if it is none."""
         if self.choices:
@@ -45,7 +47,7 @@ class Question:
             raise ValueError(f"{guess!r} is none of the choices: {', '.join(map(repr, self.choices))}")
         return _number(guess)
 
-    def outcome(self, came):
+    def outcome(self, came: Any) -> str | float:
         """What the run gave, as it is kept; True and False stand for the choices "yes" and "no". ValueError if it is no
         answer to this question."""
         came = plain(came)
@@ -55,12 +57,12 @@ class Question:
             raise ValueError(f"{came!r} is none of the choices of {self.name}: {', '.join(map(repr, self.choices))}")
         return came if self.choices else _number(came)
 
-    def right(self, guess, came):
+    def right(self, guess: Any, came: Any) -> bool:
         if self.choices:
             return guess == came
         return abs(guess - came) <= max(self.within, EQUAL) * abs(came)
 
-    def surprise(self, guess, came):
+    def surprise(self, guess: Any, came: Any) -> float:
         """0 for what is right; 1 for another choice; for a number, how many doublings lie between the two."""
         if self.right(guess, came):
             return 0.0
@@ -70,30 +72,31 @@ class Question:
             return MOST_DOUBLINGS
         return min(MOST_DOUBLINGS, abs(math.log2(guess / came)))
 
-    def words(self, value):
+    def words(self, value: Any) -> str:
         """A guess or an outcome for a reader: `6 messages`."""
         return value if self.choices else f"{in_digits(value)} {self.unit}".rstrip()
 
 
-def in_digits(number):
+def in_digits(number: float) -> str:
     """A number for a reader: whole ones in full, others to four digits."""
     return f"{number:,.0f}" if number == round(number) and abs(number) < 1e15 else f"{number:.4g}"
 
 
-def _number(value):
+def _number(value: Any) -> float:
     """A finite number, typed (`1,000`, `2/3`, `1e6`) or computed."""
     try:
         if isinstance(value, str):
             above, _, below = value.replace(",", "").replace("_", "").partition("/")
             value = float(above) / float(below or 1)
-        if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if is_number and math.isfinite(value):
             return int(value) if value == round(value) and abs(value) < 2**53 else float(value)
     except (ValueError, ZeroDivisionError, OverflowError):
         pass
     raise ValueError(f"{value!r} is not a number: give, for example, 8, 0.5, 2/3 or 1e6")
 
 
-def calls(source, functions=("predict", "settle")):
+def calls(source: str, functions: Collection[str] = ("predict", "settle")) -> list[tuple[str, ast.Call]]:
     """[(function, call)] of a code cell: its calls of `predict` and `settle` with a written-out name, in order."""
     try:
         tree = ast.parse(source)
@@ -101,19 +104,19 @@ def calls(source, functions=("predict", "settle")):
         return []
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
              and node.func.id in functions and node.args and isinstance(node.args[0], ast.Constant)]
-    return [(node.func.id, node) for node in sorted(found, key=lambda node: node.lineno)]
+    return [(cast(ast.Name, node.func).id, node) for node in sorted(found, key=lambda node: node.lineno)]
 
 
-def question_of(call):
+def question_of(call: ast.Call) -> Question:
     """The question that a written call of `predict` asks; ValueError where its arguments are not written out."""
-    given = dict(zip(("name", "text", "choices"), map(ast.literal_eval, call.args)))
-    given |= {one.arg: ast.literal_eval(one.value) for one in call.keywords}
+    given: dict[str, Any] = dict(zip(("name", "text", "choices"), map(ast.literal_eval, call.args)))
+    given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})
 
 
-def questions(folder):
+def questions(folder: str | Path) -> dict[str, Question]:
     """{name: Question} of all notebooks in a folder, in their order; what cannot be read has none."""
-    found = {}
+    found: dict[str, Question] = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

@@ -11,12 +11,12 @@ from pathlib import Path
 COURSE = "manyhands"  # nbgrader's name of it
 
 
-def due_file(exchange):
+def due_file(exchange: str | Path) -> Path:
     """Where the exchange tells when labs are due; the instructor writes it, everybody reads it."""
     return Path(exchange) / COURSE / "due.json"
 
 
-def due_in(exchange):
+def due_in(exchange: str | Path) -> list[tuple[str, str]]:
     """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is told,
     or nothing that can be read."""
     try:
@@ -26,6 +26,6 @@ def due_in(exchange):
         return []
 
 
-def labs_in(exchange):
+def labs_in(exchange: str | Path) -> list[str]:
     """The names of the labs that are in the exchange to be fetched."""
     return sorted(path.name for path in (Path(exchange) / COURSE / "outbound").glob("*") if path.is_dir())

@@ -8,6 +8,7 @@ and what was handed in or given back shows in folders that change. In the browse
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from manyhands.checks import progress
 from manyhands.learner import for_attendees, start_page
@@ -19,15 +20,15 @@ EVERY_S = 0.5
 class Renewal:
     """Looks at the progress of the clone at `root`; `look` writes the page if it has changed since the last look."""
 
-    def __init__(self, root):
+    def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
         self.seen = self._changed()
 
-    def _changed(self):
+    def _changed(self) -> list[int | str | None]:
         paths = [progress.path_in(self.root / "work"), *for_attendees.watched(self.root)]
         return [*(_written(path) for path in paths), horovod_build(self.root)]
 
-    def look(self):
+    def look(self) -> bool:
         """True if the page was written; one that cannot be written is left as it is."""
         before, self.seen = self.seen, self._changed()
         if self.seen == before or not any((*self.seen, *before)):
@@ -38,21 +39,21 @@ class Renewal:
         return False
 
 
-def _written(path):
+def _written(path: Path) -> int | None:
     try:
         return path.stat().st_mtime_ns
     except OSError:
         return None
 
 
-def _jupyter_server_extension_points():
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": "manyhands.learner.renewing"}]
 
 
-def _load_jupyter_server_extension(server):
+def _load_jupyter_server_extension(server: Any) -> None:
     renewal = Renewal(server.root_dir)
 
-    def look():
+    def look() -> None:
         try:
             renewal.look()
         finally:  # an error is logged, and the next change is seen all the same

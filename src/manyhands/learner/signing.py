@@ -3,10 +3,16 @@
 A signed file ends with a line of its own, a comment of PDF: the public key, and the signature of all bytes before it.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
 from base64 import b64decode, b64encode
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MARK = b"%manyhands-signature "
 
@@ -19,7 +25,7 @@ class BadSignature(ValueError):
     """The bytes are not those that were signed, or nobody has signed them; the message says which."""
 
 
-def new_key(path):
+def new_key(path: str | Path) -> tuple[Path, Path]:
     """Make a private key in `path`, for its owner's eyes alone, and the public one beside it, `<path>.pub`;
     FileExistsError where there is a file already."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -38,11 +44,11 @@ def new_key(path):
     return path, public
 
 
-def _raw(key):
+def _raw(key: Ed25519PrivateKey) -> bytes:
     return key.public_key().public_bytes_raw()
 
 
-def load_key(path):
+def load_key(path: str | Path) -> Ed25519PrivateKey:
     """The private key in a file that `new_key` made; BadKey, or OSError where there is none."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -56,7 +62,7 @@ def load_key(path):
     return key
 
 
-def load_public(path):
+def load_public(path: str | Path) -> bytes:
     """The bytes of the public key in a file that `new_key` made."""
     try:
         found = b64decode(Path(path).read_bytes().strip(), validate=True)
@@ -67,18 +73,18 @@ def load_public(path):
     return found
 
 
-def fingerprint(public):
+def fingerprint(public: bytes) -> str:
     """Letters by which people compare a public key: `3f2a 91c0 ...`, 64 bits of its SHA-256."""
     digest = hashlib.sha256(public).hexdigest()[:16]
     return " ".join(digest[place:place + 4] for place in range(0, 16, 4))
 
 
-def signed(data, key):
+def signed(data: bytes, key: Ed25519PrivateKey) -> bytes:
     """The bytes with the line of the signature behind them."""
     return data + MARK + b64encode(_raw(key)) + b" " + b64encode(key.sign(data)) + b"\n"
 
 
-def verified(data):
+def verified(data: bytes) -> tuple[bytes, bytes]:
     """(the bytes that were signed, the public key) of a signed file; BadSignature where they do not belong together."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

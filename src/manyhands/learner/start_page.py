@@ -1,14 +1,18 @@
 """The page that the learner lands on, `work/Start_Here.md`:
 made anew at each start and whenever progress is written."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import tempfile
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from manyhands.checks import progress
@@ -18,14 +22,18 @@ from manyhands.learner.markdown import code, link, plain
 from manyhands.machine import horovod_build, memory_gb, processors, says
 from manyhands.units import NotAClone, find_root, minutes_in_class, minutes_text, paths, units
 
+if TYPE_CHECKING:
+    from manyhands.units import Unit
+
 NAME = "Start_Here.md"
 TO_FETCH = "your lab (to fetch)"
 PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"],
          "three_days": ["one_day", "two_days_more", "three_days_more"]}
+Progress = Mapping[str, Mapping[str, Any]]  # by unit: what `manyhands.checks.progress` keeps of it
 GREY = '<span style="color: #8a8a8a">{}</span>'
 
 
-def write(root):
+def write(root: str | Path) -> Path:
     """Write the page of the clone at `root`, after feedback that is waiting has been fetched; returns its path. Call it
     after progress was written. A page that would be the same is left alone, so that no browser loads it again."""
     work = Path(root) / "work"
@@ -42,14 +50,14 @@ def write(root):
     return work / NAME
 
 
-def _holds(path, content):
+def _holds(path: Path, content: str) -> bool:
     try:
         return path.read_text(encoding="utf-8") == content
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def renew():
+def renew() -> None:
     """Write it anew where the learner is, after something has changed; a page that cannot be written costs no work."""
     with suppress(NotAClone, OSError):
         root = find_root()
@@ -57,7 +65,7 @@ def renew():
             write(root)
 
 
-def text(root):
+def text(root: str | Path) -> str:
     """The page, as Markdown."""
     course, done = units(root), progress.load(Path(root) / "work")
     missing = for_attendees.to_fetch(root)
@@ -73,12 +81,12 @@ def text(root):
     )
 
 
-def _any_ready(course):
+def _any_ready(course: Sequence[Unit]) -> str:
     return next((unit.number for unit in course if not unit.planned), course[0].number)
 
 
 @functools.cache
-def machine():
+def machine() -> str:
     """What this machine can do, in one line; `manyhands doctor` tells more."""
     gpus = [line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")]
     nodes = says("sinfo", "--noheader", "--format=%D", timeout_s=2)
@@ -89,7 +97,7 @@ def machine():
     return " · ".join(parts)
 
 
-def building(root):
+def building(root: str | Path) -> str:
     """A paragraph on Horovod while the set-up builds it in the background, or nothing."""
     how_far = horovod_build(root)
     return f"\n**Horovod is not ready yet** ({how_far}). Meanwhile, everything but unit 10 works.\n" if how_far else ""
@@ -100,7 +108,7 @@ LEFT_OFF = """
 """
 
 
-def left_off(root, course, done):
+def left_off(root: str | Path, course: Sequence[Unit], done: Progress) -> str:
     """A paragraph with a link to the cell that the learner ran last, or nothing."""
     place = notebook_state.left_off(root, done)
     if not place:
@@ -116,7 +124,7 @@ def left_off(root, course, done):
     return LEFT_OFF.format(notebook=link(title, f"{path}#cell-id={quote(place.cell.id)}"), cell=last)
 
 
-def next_step(course, done, missing):
+def next_step(course: Sequence[Unit], done: Progress, missing: Container[str]) -> str:
     """The first unit whose lab is not solved yet."""
     for unit in course:
         entry = done.get(unit.name, {})
@@ -134,13 +142,13 @@ def next_step(course, done, missing):
     )
 
 
-def _solved(unit, entry):
+def _solved(unit: Unit, entry: Mapping[str, Any]) -> bool:
     """Whether a unit's lab has all its points, or all its checks were green in the notebook."""
     checks = checks_in(unit)
     return _full(entry) or 0 < checks <= len(progress.seen_green(entry))
 
 
-def table(course, done, missing, states):
+def table(course: Sequence[Unit], done: Progress, missing: Container[str], states: Mapping[str, str]) -> str:
     """The units with the learner's progress; `states`: what is said of each lab that was handed in."""
     lines = ["| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
              "|---|---|---|---|---|---|---|---|---|"]
@@ -148,7 +156,7 @@ def table(course, done, missing, states):
                               for unit in course])
 
 
-def _row(unit, points, missing, handed_in=""):
+def _row(unit: Unit, points: Mapping[str, Any], missing: Container[str], handed_in: str = "") -> str:
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
         return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
@@ -160,11 +168,11 @@ def _row(unit, points, missing, handed_in=""):
     return "| " + " | ".join(cells) + " |"
 
 
-def _with(what, state):
+def _with(what: str, state: str) -> str:
     return f"{what}<br>{state}" if state else what
 
 
-def _tutorial_state(unit, entry):
+def _tutorial_state(unit: Unit, entry: Mapping[str, Any]) -> str:
     """How many cells of the tutorial have run and how many of its questions were answered by a prediction."""
     ran, total = notebook_state.tutorial_run(unit, entry)
     predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
@@ -182,14 +190,14 @@ the larger one. The table shows the mean over your predictions.
 """  # noqa: E501
 
 
-def predictions(course, done):
+def predictions(course: Sequence[Unit], done: Progress) -> str:
     """How often the learner was right before a run, and how surprised; nothing before the first prediction."""
     rows = [row for unit in course if (row := _predicted(unit, done.get(unit.name, {}).get("predictions")))]
     head = ["| # | unit | predicted | right | surprise |", "|---|---|---|---|---|"]
     return PREDICTIONS.format(table="\n".join(head + rows)) if rows else ""
 
 
-def _predicted(unit, made):
+def _predicted(unit: Unit, made: Any) -> str:
     listed = made.values() if isinstance(made, dict) else ()
     settled = [one for one in listed if isinstance(one, dict) and "right" in one]
     if not settled:
@@ -198,16 +206,16 @@ def _predicted(unit, made):
     return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 
 
-def _lab(unit, missing):
+def _lab(unit: Unit, missing: Container[str]) -> str:
     return TO_FETCH if unit.name in missing else link("your lab", lab_copy(unit.name))
 
 
-def _full(points):
+def _full(points: Mapping[str, Any]) -> bool:
     """Whether a unit's lab has all its points."""
     return "max" in points and points.get("points") == points["max"]
 
 
-def _points(unit, points):
+def _points(unit: Unit, points: Mapping[str, Any]) -> str:
     """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the notebook."""
     graded = f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}" if "max" in points else ""
     seen = len(progress.seen_green(points))
@@ -215,27 +223,27 @@ def _points(unit, points):
     return _lines(graded, *green)
 
 
-def _lines(*lines):
+def _lines(*lines: str) -> str:
     """What one cell of the table shows, in lines that are not broken; empty ones are left out."""
     return "<br>".join(line.replace(" ", "\N{NO-BREAK SPACE}") for line in lines if line)
 
 
-def checks_in(unit):
+def checks_in(unit: Unit) -> int:
     """How many checks the unit's lab has; 0 where it cannot be read."""
     try:
-        cells = json.loads((unit.root / unit.lab).read_bytes())["cells"]
+        cells = json.loads((unit.root / (unit.lab or "")).read_bytes())["cells"]
         return sum("check" in cell["metadata"].get("tags", []) for cell in cells)
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 
 
-def units_of(course, path):
+def units_of(course: Sequence[Unit], path: str) -> list[Unit]:
     """The units of a path of `PATHS`, in order."""
     numbers = {number for part in PATHS[path] for number in paths()[part]}
     return [unit for unit in course if unit.number in numbers]
 
 
-def times(course, done, path):
+def times(course: Sequence[Unit], done: Progress, path: str) -> str:
     """`in class: 6 h 40 min; alone: 5 h of tutorials and 7 h of labs, with 3 h left`. The minutes alone are those of
     the path's units that are there."""
     ready = [unit for unit in units_of(course, path) if not unit.planned]
@@ -247,13 +255,13 @@ def times(course, done, path):
             f"alone: {_hours(tutorials)} of tutorials and {_hours(labs)} of labs{rest}")
 
 
-def _hours(minutes):
+def _hours(minutes: float) -> str:
     """`5 h 10 min`, to five minutes."""
     hours, rest = divmod(5 * round(minutes / 5), 60)
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest or not hours))
 
 
-def _minutes_left(unit, points):
+def _minutes_left(unit: Unit, points: Mapping[str, Any]) -> float:
     """All of a unit that is not begun. Of a tutorial the part whose cells have not run, unless the lab is begun; of a
     lab the part that is not solved."""
     tutorial, lab = (part or 0 for part in unit.minutes)
@@ -265,7 +273,7 @@ def _minutes_left(unit, points):
     return 0 if _full(points) else lab * (1 - share) + tutorial * unread
 
 
-def path_line(course, path):
+def path_line(course: Sequence[Unit], path: str) -> str:
     """The units of a path, those that are ready as links."""
     by_number = {unit.number: unit for unit in course}
     chosen = [by_number[number] for number in paths()[path]]

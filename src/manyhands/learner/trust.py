@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDERS = ("notebooks", "labs", "solutions", "solved")  # the last: on an instructor's server
 
 
-def sign_course(root, data_folder):
+def sign_course(root: str | Path, data_folder: Path) -> None:
     """Sign every notebook of the clone in the signature store below `data_folder`; a broken notebook is passed over."""
     import nbformat
     from nbformat.sign import NotebookNotary

@@ -4,15 +4,27 @@ A figure module decorates its function with `@styled`, takes its axes from `figu
 shows")`. Words inside a figure are arguments with an English default, so that a translation can hand in its own.
 """
 
+from __future__ import annotations
+
 import functools
 import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # One colour per rank, then from the start again. Their lightness differs, so that they stay apart when printed in grey.
 RANK_COLOURS = ("#0f2f52", "#a8322d", "#3a9a8c", "#f2b134", "#51318f", "#7d7a1e", "#e48fb0", "#bfe3f2")
 
+P = ParamSpec("P")
+T = TypeVar("T")
+Words = Mapping[str, Any]  # the words inside a figure
+
 INK, GREY, PALE = "#222222", "#8a8a8a", "#e9e9e9"
 
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "font.family": ["DejaVu Sans", "sans-serif"],
     "axes.edgecolor": GREY,
@@ -31,21 +43,21 @@ STYLE = {
 }
 
 
-def rank_colour(rank):
+def rank_colour(rank: int) -> str:
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
-def ink_on(rank):
+def ink_on(rank: int) -> str:
     """White letters on the dark colours, dark ones on the light."""
     red, green, blue = (int(rank_colour(rank)[k:k + 2], 16) for k in (1, 3, 5))
     return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 140 else INK
 
 
-def styled(draw):
+def styled(draw: Callable[P, T]) -> Callable[P, T]:
     """Decorator: draw in the course's style, and leave the reader's own matplotlib settings as they were."""
 
     @functools.wraps(draw)
-    def inner(*args, **kwargs):
+    def inner(*args: P.args, **kwargs: P.kwargs) -> T:
         import matplotlib
 
         with matplotlib.rc_context(STYLE):
@@ -54,7 +66,8 @@ def styled(draw):
     return inner
 
 
-def figure(rows=1, columns=1, width=7.2, height=2.6, **subplots):
+def figure(rows: int = 1, columns: int = 1, width: float = 7.2, height: float = 2.6,
+           **subplots: Any) -> tuple[Figure, Any]:
     """A figure of `width` x `height` inches and its axes. It belongs to no window and no global state."""
     from matplotlib.figure import Figure
 
@@ -65,21 +78,21 @@ def figure(rows=1, columns=1, width=7.2, height=2.6, **subplots):
 class Svg:
     """A picture that a notebook shows and that `save` writes to a file."""
 
-    def __init__(self, text, title):
+    def __init__(self, text: str, title: str) -> None:
         self.text, self.title = text, title
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str:
         return self.text
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<figure: {self.title}>"
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.text)
 
 
-def svg(fig, title):
+def svg(fig: Figure, title: str) -> Svg:
     """Turn a figure into SVG. `title` says what it shows to those who cannot see it."""
     buffer = io.StringIO()
     fig.savefig(buffer, format="svg", metadata={"Title": title, "Date": None, "Creator": None})

@@ -1,16 +1,26 @@
 """What the busiest rank sends in a collective, against the number of ranks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
 
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
+
+Curves = Mapping[str, Mapping[int, float]]
+Formulas = Mapping[str, Callable[[int], float]]
 WORDS = {"x": "ranks", "y": "bytes that the busiest rank sends, in tensors", "formula": "line: formula; mark: measured"}
 MARKERS, LINES = ("o", "s", "^", "D", "v"), ("-", (0, (5, 2)), "-", (0, (1, 1.5)), "-.")
 
 
 @styled
-def busiest(measured, formulas, ranks_to=16, words=WORDS,
-            title="bytes of the busiest rank against the number of ranks"):
+def busiest(measured: Curves, formulas: Formulas, ranks_to: int = 16, words: Words = WORDS,
+            title: str = "bytes of the busiest rank against the number of ranks") -> Svg:
     """One line for each way: marks where it was measured, and a formula's line up to `ranks_to` ranks.
 
     `measured` maps the name of a way to {number of ranks: bytes of the busiest rank / bytes of the tensor}; `formulas`
@@ -32,7 +42,7 @@ def busiest(measured, formulas, ranks_to=16, words=WORDS,
     return svg(fig, title)
 
 
-def busiest_table(measured, formulas, more=()):
+def busiest_table(measured: Curves, formulas: Formulas, more: Iterable[int] = ()) -> str:
     """The numbers of the picture: a line for each number of ranks, measured / formula;
     for those in `more` the formula alone."""
     lines = ["ranks" + "".join(f"{way:>16}" for way in measured)]

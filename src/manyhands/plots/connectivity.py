@@ -1,9 +1,20 @@
 """Which output channel of a layer depends on which input channel,
 and what moving a layer's activations or gradients costs."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"x": "input channel", "y": "output channel"}
 TRAFFIC_WORDS = {"x": "side of the image (pixels)", "y": "bytes sent in one step, all ranks together",
@@ -13,7 +24,8 @@ NOBODY = -1
 
 
 @styled
-def connectivity(panels, words=WORDS, title="which outputs react to which input"):
+def connectivity(panels: Mapping[str, ArrayLike], words: Words = WORDS,
+                 title: str = "which outputs react to which input") -> Svg:
     """One square for each pair of channels, in the colour of the rank whose weights join them;
     white where the output does not react.
 
@@ -34,7 +46,7 @@ def connectivity(panels, words=WORDS, title="which outputs react to which input"
     return svg(fig, title)
 
 
-def _square(ax, column, row, rank):
+def _square(ax: Axes, column: int, row: int, rank: int) -> None:
     from matplotlib.patches import Rectangle
 
     fill = "white" if rank == NOBODY else rank_colour(rank)
@@ -44,7 +56,7 @@ def _square(ax, column, row, rank):
         ax.text(column, row, str(rank), ha="center", va="center", fontsize=7, color=ink_on(rank))
 
 
-def table(panels):
+def table(panels: Mapping[str, ArrayLike]) -> str:
     """The numbers of the picture as text, side by side:
     a row for each output channel, a dot where it does not react."""
     blocks = []
@@ -59,7 +71,9 @@ def table(panels):
 
 
 @styled
-def traffic(sides, measured, formula, words=TRAFFIC_WORDS, title="bytes against image size"):
+def traffic(sides: Sequence[int], measured: Mapping[str, Sequence[float]],
+            formula: Mapping[str, Callable[[float], float]], words: Words = TRAFFIC_WORDS,
+            title: str = "bytes against image size") -> Svg:
     """Bytes of one step against the side of the image, on logarithmic axes.
 
     `measured` maps a way of cutting to one number for each of `sides`; `formula` maps the same ways to a function of
@@ -82,7 +96,8 @@ def traffic(sides, measured, formula, words=TRAFFIC_WORDS, title="bytes against 
     return svg(fig, title)
 
 
-def traffic_table(sides, measured, formula):
+def traffic_table(sides: Sequence[int], measured: Mapping[str, Sequence[float]],
+                  formula: Mapping[str, Callable[[float], float]]) -> str:
     """The numbers of the picture: for each side and way the bytes that were measured, and the formula's."""
     lines = [f"{'side':>4}  " + "".join(f"{way:>24}" for way in measured)]
     for i, side in enumerate(sides):

@@ -1,15 +1,25 @@
 """Time against size, both logarithmic: what a model predicts, what was measured, and where two ways cross."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
 
 WORDS = {"x": "bytes", "y": "seconds", "key": "line: predicted; mark: measured", "crossover": "{size} bytes"}
 MARKERS, LINES = ("o", "^", "s", "D"), ("-", (0, (5, 2)), (0, (1, 1.5)), "-.")
 
 
 @styled
-def crossover(predicted, measured, at=None, bands=None, words=WORDS, title="predicted and measured time against size"):
+def crossover(predicted: Mapping[str, Callable[[Any], Any]], measured: Mapping[str, Mapping[int, float]],
+              at: float | None = None, bands: Mapping[str, Callable[[Any], Any]] | None = None, words: Words = WORDS,
+              title: str = "predicted and measured time against size") -> Svg:
     """A line for each way that is predicted, marks where it was measured.
 
     predicted : maps the name of a way to a function of the number of bytes (an array of them) that gives seconds.
@@ -40,7 +50,7 @@ def crossover(predicted, measured, at=None, bands=None, words=WORDS, title="pred
     return svg(fig, title)
 
 
-def crossover_table(predicted, measured):
+def crossover_table(predicted: Mapping[str, Callable[[Any], Any]], measured: Mapping[str, Mapping[int, float]]) -> str:
     """The numbers of the picture, in ms: a line for each size, and for each way measured / predicted = their ratio."""
     lines = ["     bytes" + "".join(f"{way + ' (ms)':>30}" for way in measured)]
     for size in next(iter(measured.values())):

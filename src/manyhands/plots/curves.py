@@ -1,14 +1,25 @@
 """Two ways to train on top of each other: curves that must coincide, and what is between them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"step": "step", "loss": "loss", "difference": "difference", "tolerance": "tolerance {value:g}", "zero": "0"}
 
 
 @styled
-def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on top of each other"):
+def coinciding(reference: tuple[str, ArrayLike], curves: Mapping[str, ArrayLike], tolerance: float,
+               words: Words = WORDS, title: str = "loss curves on top of each other") -> Svg:
     """Above: the curves, the first one as a wide pale line. Below: how far each of the others is from it, step by step.
 
     `reference` is `(name, values)`; `curves` maps names to values, one for each step. The lower axis is logarithmic;
@@ -44,6 +55,6 @@ def coinciding(reference, curves, tolerance, words=WORDS, title="loss curves on 
     return svg(fig, title)
 
 
-def gap(one, other):
+def gap(one: ArrayLike, other: ArrayLike) -> float:
     """The largest difference between two curves."""
     return float(np.max(np.abs(np.asarray(one, float) - np.asarray(other, float))))

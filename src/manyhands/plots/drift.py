@@ -1,8 +1,18 @@
 """The ways of several ranks through the space of all weights, seen in a plane."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"along": "along the way of one process", "across": "across", "rank": "rank {rank}", "start": "start",
          "end": "end"}
@@ -10,7 +20,8 @@ LINES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (1, 1.5)))
 
 
 @styled
-def drift(ways, serial, words=WORDS, title="ways of the ranks through the space of weights"):
+def drift(ways: Mapping[str, ArrayLike], serial: tuple[ArrayLike, ArrayLike], words: Words = WORDS,
+          title: str = "ways of the ranks through the space of weights") -> Svg:
     """One panel for each way to train, in the same scale; one line for each rank, from a ring (start) to a dot (end).
 
     `ways` maps names to arrays [ranks, points, weights]; `serial` is `(start, end)` of one process, each [weights]. All
@@ -35,12 +46,13 @@ def drift(ways, serial, words=WORDS, title="ways of the ranks through the space 
     return svg(fig, title)
 
 
-def plane(paths, start, end):
+def plane(paths: np.ndarray, start: ArrayLike, end: ArrayLike) -> np.ndarray:
     """[ranks, points, 2]: how far along the way from `start` to `end`, and across it, where the ranks differ most (or,
     if they do not differ, where they turn); six decimals."""
-    start, end = np.asarray(start, float), np.asarray(end, float)
-    along = (end - start) / np.linalg.norm(end - start)
-    moved = paths - start
+    origin = np.asarray(start, float)
+    whole = np.asarray(end, float) - origin
+    along = whole / np.linalg.norm(whole)
+    moved = paths - origin
     rest = moved - (moved @ along)[..., None] * along
     apart = rest - rest.mean(0, keepdims=True)
     spread = apart if np.abs(apart).max() > 1e-6 else rest - rest.mean((0, 1))
@@ -49,7 +61,7 @@ def plane(paths, start, end):
     return np.stack([moved @ along, moved @ across], axis=-1).round(6)  # beyond that, runs differ
 
 
-def apart(paths):
+def apart(paths: ArrayLike) -> np.ndarray:
     """The largest distance of a rank from rank 0, for each point: [points]."""
-    paths = np.asarray(paths, float)
-    return np.linalg.norm(paths - paths[:1], axis=-1).max(0)
+    points = np.asarray(paths, float)
+    return np.linalg.norm(points - points[:1], axis=-1).max(0)

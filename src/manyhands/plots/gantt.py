@@ -1,10 +1,27 @@
 """A step of a pipeline: what each rank does when, and below it how much its memory must keep, for several schedules."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyhands.plots import INK, figure, rank_colour, styled, svg
 
-Run = namedtuple("Run", "spans memory")  # both by rank; see `gantt`
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from manyhands.plots import Svg, Words
+
+Spans = Sequence[Sequence[tuple[str, int, int, float, float]]]  # by rank: (kind, micro-batch, stage, start, stop)
+Memory = Sequence[Sequence[tuple[float, float]]]  # by rank: (time, what is kept from then on)
+
+
+class Run(NamedTuple):
+    """A schedule, by rank; see `gantt`."""
+
+    spans: Spans
+    memory: Memory | None
+
 
 WORDS = {"time": "time (ms)", "rank": "rank {i}", "kept": "kept",
          "bubble": "{name}: bubble {bubble:.2f}, {ms:.0f} ms",
@@ -13,20 +30,21 @@ WORDS = {"time": "time (ms)", "rank": "rank {i}", "kept": "kept",
 
 
 @styled
-def gantt(runs, words=WORDS, title="schedules of a pipeline, with the memory that they need"):
+def gantt(runs: Mapping[str, tuple[Spans, Memory | None]], words: Words = WORDS,
+          title: str = "schedules of a pipeline, with the memory that they need") -> Svg:
     """Draw a chart for each schedule, all on one time axis, and under each the curves of its ranks' memory.
 
     `runs` maps a name to `(spans, memory)`: for each rank a list of (kind, micro-batch, stage, start_ms, stop_ms), kind
     "F", "B", "I" or "W"; and a list of (ms, what is kept from then on) in a unit of your choice, which `words["kept"]`
     names. `memory` may be None. Returns an `Svg`.
     """
-    runs = {name: Run(*run) for name, run in runs.items()}
-    tall = [height for run in runs.values() for height in ([1.0] if run.memory is None else [1.0, 0.62])]
+    made = {name: Run(*run) for name, run in runs.items()}
+    tall = [height for run in made.values() for height in ([1.0] if run.memory is None else [1.0, 0.62])]
     fig, axes = figure(rows=len(tall), height=0.5 + 0.85 * sum(tall), sharex=True, squeeze=False,
                        gridspec_kw={"height_ratios": tall})
-    panels, end_ms = iter(axes[:, 0]), max(_end(run) for run in runs.values())
-    most = max((kept for run in runs.values() for points in run.memory or () for _, kept in points), default=1)
-    for name, run in runs.items():
+    panels, end_ms = iter(axes[:, 0]), max(_end(run) for run in made.values())
+    most = max((kept for run in made.values() for points in run.memory or () for _, kept in points), default=1)
+    for name, run in made.items():
         _chart(next(panels), name, run, words)
         if run.memory is not None:
             _curves(next(panels), run, words, most)
@@ -35,11 +53,11 @@ def gantt(runs, words=WORDS, title="schedules of a pipeline, with the memory tha
     return svg(fig, title)
 
 
-def _end(run):
+def _end(run: Run) -> float:
     return max(span[4] for row in run.spans for span in row)
 
 
-def _chart(ax, name, run, words):
+def _chart(ax: Axes, name: str, run: Run, words: Words) -> None:
     first = [min((span[2] for span in row), default=0) for row in run.spans]
     for rank, row in enumerate(run.spans):
         for kind, micro_batch, stage, start_ms, stop_ms in row:
@@ -57,29 +75,29 @@ def _chart(ax, name, run, words):
     ax.tick_params(axis="x", labelbottom=False, length=0)
 
 
-def _curves(ax, run, words, most):
-    for rank, points in enumerate(run.memory):
+def _curves(ax: Axes, run: Run, words: Words, most: float) -> None:
+    for rank, points in enumerate(run.memory or ()):
         times, kept = zip(*points)
         ax.step([*times, _end(run)], [*kept, kept[-1]], where="post", color=rank_colour(rank),
                 linestyle=("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))[rank % 4], linewidth=1.2)
     ax.set(ylabel=words["kept"], ylim=(0, most * 1.1))
-    ax.yaxis.label.set_size(7)
+    ax.yaxis.label.set_fontsize(7)
     ax.tick_params(labelsize=7)
     ax.grid(True, axis="y")
 
 
-def _fill(rank, white):
+def _fill(rank: int, white: float) -> list[float]:
     """The rank's colour, mixed with this part of white."""
     return [(1 - white) * int(rank_colour(rank)[k:k + 2], 16) / 255 + white for k in (1, 3, 5)]
 
 
-def bubble_of(spans):
+def bubble_of(spans: Spans) -> float:
     """The part of all ranks' time, from 0 to the end of the last span, in which they do nothing."""
     busy = sum(stop_ms - start_ms for row in spans for _, _, _, start_ms, stop_ms in row)
     return 1 - busy / len(spans) / max(span[4] for row in spans for span in row)
 
 
-def table(runs, unit="kept"):
+def table(runs: Mapping[str, tuple[Spans, Memory | None]], unit: str = "kept") -> str:
     """The numbers of the picture as text: a line for each schedule."""
     lines = [f"{'':<16} {'step ms':>8} {'bubble':>7}   most {unit}, by rank"]
     for name, (spans, memory) in runs.items():
@@ -89,7 +107,7 @@ def table(runs, unit="kept"):
     return "\n".join(lines)
 
 
-def quickest(steps_per_rank, unit=1.0):
+def quickest(steps_per_rank: Sequence[Sequence[tuple[Any, Any]]], unit: float = 1.0) -> Run:
     """The shortest of some measured steps, as a run for `gantt`.
 
     steps_per_rank : of each rank, for each step, (spans, memory) in seconds of one clock: spans as above; memory as a

@@ -1,13 +1,28 @@
 """The autograd graphs of several ranks as one picture:
 what backward reaches on each rank, and the messages between them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from manyhands.plots import GREY, INK, figure, ink_on, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    import torch
+    from matplotlib.axes import Axes
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"rank": "rank {rank}", "step": "steps of the forward pass (backward goes along the arrows)"}
 LANE, BOX = 1.0, (0.36, 0.17)  # height of a rank's lane; half the width and half the height of a node
 
 
-def walk(*outputs, names=None):
+Graph = dict[str, Any]  # what `walk` gives
+Graphs = Mapping[int, Graph]  # by rank
+
+
+def walk(*outputs: torch.Tensor, names: Mapping[str, torch.Tensor] | None = None) -> Graph:
     """This rank's autograd graph as plain numbers and words; runs on the rank.
 
     `outputs` are tensors: the first is the one on which backward is called; from the others, parts are found that it
@@ -17,7 +32,9 @@ def walk(*outputs, names=None):
     node to one of its inputs.
     """
     leaves = {id(tensor): name for name, tensor in (names or {}).items()}
-    places, nodes, edges = {}, [], []
+    places: dict[Any, int] = {}
+    nodes: list[dict[str, Any]] = []
+    edges: list[list[int]] = []
     for number, output in enumerate(outputs):
         todo = [output.grad_fn]
         while todo:
@@ -32,7 +49,7 @@ def walk(*outputs, names=None):
     return {"nodes": nodes, "edges": edges}
 
 
-def _describe(function, leaves):
+def _describe(function: Any, leaves: Mapping[int, str]) -> dict[str, Any]:
     label = function.name().split("::")[-1].split("Backward")[0].lower()
     call = label if label in ("send", "recv") else None
     if hasattr(function, "variable"):
@@ -41,10 +58,10 @@ def _describe(function, leaves):
             "tag": getattr(function, "tag", None)}
 
 
-def messages(ranks):
+def messages(ranks: Graphs) -> list[tuple[int, int, int, int]]:
     """[(sender, its node, receiver, its node)]: the messages between the graphs `{rank:
     walk(...)}`, in order of the senders."""
-    found = []
+    found: list[tuple[int, int, int, int]] = []
     for sender, graph in sorted(ranks.items()):
         for i, node in enumerate(graph["nodes"]):
             if node["call"] == "send":
@@ -53,7 +70,7 @@ def messages(ranks):
     return found
 
 
-def table(graphs):
+def table(graphs: Mapping[str, Graphs]) -> str:
     """The picture as text: for each graph and rank the nodes that backward reaches, the ones it does not,
     and lost gradients."""
     lines = []
@@ -69,20 +86,20 @@ def table(graphs):
     return "\n".join(lines)
 
 
-def _lost(ranks, sender, i, receiver, j):
+def _lost(ranks: Graphs, sender: int, i: int, receiver: int, j: int) -> bool:
     return ranks[receiver]["nodes"][j]["reached"] and not ranks[sender]["nodes"][i]["reached"]
 
 
-def levels(ranks):
+def levels(ranks: Graphs) -> dict[tuple[int, int], int]:
     """{(rank, node): step of the forward pass}: every node comes after its inputs,
     and a leaf just before what uses it."""
     inputs = {(rank, i): [(rank, b) for a, b in graph["edges"] if a == i] for rank, graph in ranks.items()
               for i in range(len(graph["nodes"]))}
     for sender, i, receiver, j in messages(ranks):
         inputs[receiver, j].append((sender, i))
-    found = {}
+    found: dict[tuple[int, int], int] = {}
 
-    def level(node):
+    def level(node: tuple[int, int]) -> int:
         if node not in found:
             found[node] = 1 + max((level(other) for other in inputs[node]), default=-1)
         return found[node]
@@ -96,7 +113,7 @@ def levels(ranks):
 
 
 @styled
-def graph(graphs, words=WORDS, title="autograd graphs of the ranks"):
+def graph(graphs: Mapping[str, Graphs], words: Words = WORDS, title: str = "autograd graphs of the ranks") -> Svg:
     """Draw one panel for each entry of `graphs`, `{name: {rank:
     walk(...)}}`: a lane for each rank, the forward pass to the right.
 
@@ -130,16 +147,17 @@ def graph(graphs, words=WORDS, title="autograd graphs of the ranks"):
     return svg(fig, title)
 
 
-def _places(ranks):
+def _places(ranks: Graphs) -> dict[tuple[int, int], tuple[float, float]]:
     """{(rank, node): (x, y)}; nodes of one rank that share a step stand below each other,
     what talks to a rank nearest to it."""
-    at, lanes, places = levels(ranks), sorted(ranks), {}
+    at, lanes = levels(ranks), sorted(ranks)
+    places: dict[tuple[int, int], tuple[float, float]] = {}
     for lane, rank in enumerate(lanes):
-        def towards(i):
+        def towards(i: int) -> int:
             peer = ranks[rank]["nodes"][i]["peer"]
             return 0 if peer is None else (peer > rank) - (peer < rank)
 
-        by_level = {}
+        by_level: dict[int, list[int]] = {}
         for i in sorted(range(len(ranks[rank]["nodes"])), key=towards):
             by_level.setdefault(at[rank, i], []).append(i)
         for x, together in by_level.items():
@@ -148,7 +166,7 @@ def _places(ranks):
     return places
 
 
-def _box(ax, x, y, rank, node):
+def _box(ax: Axes, x: float, y: float, rank: int, node: Mapping[str, Any]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     half_width, half_height = BOX
@@ -160,7 +178,8 @@ def _box(ax, x, y, rank, node):
     ax.text(x, y, node["label"], ha="center", va="center", fontsize=8.5, color=ink_on(rank) if reached else GREY)
 
 
-def _arrow(ax, start, end, colour, style, width=1.0):
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, style: str,
+           width: float = 1.0) -> None:
     """From the left side of the later node to the right side of the earlier one: the way that backward takes."""
     half_width, _ = BOX
     ax.annotate("", (end[0] + half_width, end[1]), (start[0] - half_width, start[1]),
@@ -168,7 +187,7 @@ def _arrow(ax, start, end, colour, style, width=1.0):
                             "shrinkB": 0})
 
 
-def _message(ax, start, end, colour, lost):
+def _message(ax: Axes, start: tuple[float, float], end: tuple[float, float], colour: str, lost: bool) -> None:
     """From the receiver of a message to its sender, which the gradient goes back to:
     between the facing sides of the two boxes."""
     side = BOX[1] if end[1] > start[1] else -BOX[1]

@@ -1,25 +1,40 @@
 """Who holds which part of a tensor on a mesh of ranks, and between whom something is summed."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
 
-# One tensor of a program under a layout. pieces: for each rank its rows and columns, as (first row, after the last row,
-# first column, after the last column). sums: [(the ranks of a group, how many numbers they sum), ...], all groups.
-Held = namedtuple("Held", "name shape pieces sums")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from manyhands.plots import Svg, Words
+
+
+class Held(NamedTuple):
+    """One tensor of a program under a layout. pieces: for each rank its rows and columns, as (first row, after the last
+    row, first column, after the last column). sums: [(the ranks of a group, how many numbers they sum), ...]."""
+
+    name: str
+    shape: Sequence[int]
+    pieces: Sequence[tuple[int, int, int, int]]
+    sums: Sequence[tuple[Sequence[int], int]]
+
 
 WORDS = {"sum": "sum: {numbers}", "nothing": "nothing sent"}
 GAP = 0.4  # between two outlines, where one whose tensor has the most rows is 1 high
 
 
-def extent(indices, columns):
+def extent(indices: Iterable[Iterable[int]], columns: int) -> tuple[int, int, int, int]:
     """The rows and columns of a piece, from the places that its numbers have in the whole, counted row by row."""
     places = [place for row in indices for place in row]
     return (min(places) // columns, max(places) // columns + 1,
             min(place % columns for place in places), max(place % columns for place in places) + 1)
 
 
-def table(layouts, words=WORDS):
+def table(layouts: Mapping[str, Sequence[Held]], words: Words = WORDS) -> str:
     """The numbers of the picture as text: the shape that each rank holds, and what is summed."""
     lines = []
     for layout, tensors in layouts.items():
@@ -32,7 +47,8 @@ def table(layouts, words=WORDS):
 
 
 @styled
-def who_holds_what(layouts, mesh_shape, words=WORDS, title="who holds what on the mesh"):
+def who_holds_what(layouts: Mapping[str, Sequence[Held]], mesh_shape: Sequence[int], words: Words = WORDS,
+                   title: str = "who holds what on the mesh") -> Svg:
     """A row for each layout, a panel for each tensor: the ranks where they stand on the mesh, each with the outline of
     the whole tensor and, in the rank's colour, its piece. A line joins ranks that sum their pieces.
 
@@ -48,7 +64,7 @@ def who_holds_what(layouts, mesh_shape, words=WORDS, title="who holds what on th
     return svg(fig, title)
 
 
-def _panel(ax, held, mesh_shape, unit, words):
+def _panel(ax: Axes, held: Held, mesh_shape: Sequence[int], unit: float, words: Words) -> None:
     from matplotlib.patches import Rectangle
 
     high, wide = (size * unit for size in held.shape)
@@ -61,7 +77,8 @@ def _panel(ax, held, mesh_shape, unit, words):
         piece = Rectangle((x + left * unit, y + top * unit), (right - left) * unit, (bottom - top) * unit,
                           facecolor=rank_colour(rank), edgecolor=INK, linewidth=0.6)
         ax.add_patch(piece)
-        ax.text(*piece.get_center(), str(rank), ha="center", va="center", fontsize=8, color=ink_on(rank))
+        x, y = piece.get_center()
+        ax.text(x, y, str(rank), ha="center", va="center", fontsize=8, color=ink_on(rank))
     for ranks, _ in held.sums:
         for one, other in zip(ranks, ranks[1:]):
             _join(ax, middles[one], middles[other], wide, high)
@@ -72,7 +89,7 @@ def _panel(ax, held, mesh_shape, unit, words):
         spine.set_visible(False)
 
 
-def _join(ax, one, other, wide, high):
+def _join(ax: Axes, one: tuple[float, float], other: tuple[float, float], wide: float, high: float) -> None:
     """An arrow with two heads from the border of one outline to that of its neighbour."""
     (x1, y1), (x2, y2) = one, other
     half_x, half_y = (wide / 2, 0) if x1 != x2 else (0, high / 2)
@@ -80,6 +97,6 @@ def _join(ax, one, other, wide, high):
                 arrowprops={"arrowstyle": "<->", "color": INK, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0})
 
 
-def _summed(held, words):
+def _summed(held: Held, words: Words) -> str:
     numbers = sorted({numbers for _, numbers in held.sums})
     return words["sum"].format(numbers=", ".join(map(str, numbers))) if numbers else words["nothing"]

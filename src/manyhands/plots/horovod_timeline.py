@@ -1,17 +1,33 @@
 """Horovod's timeline: which tensor waited for whom, and which went together."""
 
+from __future__ import annotations
+
 import json
-from collections import namedtuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
 
 from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
 
-Phase = namedtuple("Phase", "tensor name start_ms stop_ms")
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
+
+
+class Phase(NamedTuple):
+    """What a tensor goes through."""
+
+    tensor: str
+    name: str
+    start_ms: float
+    stop_ms: float
+
+
 WORDS = {"time": "time (ms)", "NEGOTIATE": "negotiation", "QUEUE": "waits its turn",
          "MEMCPY": "into or out of the fusion buffer", "GLOO": "all-reduce"}
 LOOKS = {"NEGOTIATE": (PALE, ""), "QUEUE": ("white", ""), "MEMCPY": (rank_colour(3), ""), "GLOO": (rank_colour(0), "")}
 
 
-def read(path):
+def read(path: str | Path) -> list[Phase]:
     """The phases in a file that `HOROVOD_TIMELINE` named, in their order: [Phase(tensor, name, start_ms, stop_ms)];
     times from the file's first event.
 
@@ -22,7 +38,8 @@ def read(path):
         events = json.load(file)
     tensors = {event["pid"]: event["args"]["name"] for event in events if event.get("name") == "process_name"
                and "name" in event["args"]}
-    open_phases, phases = {}, []
+    open_phases: dict[int, list[tuple[str, float]]] = {}
+    phases: list[Phase] = []
     for event in events:
         if event["ph"] == "B":
             open_phases.setdefault(event["pid"], []).append((event["name"], event["ts"]))
@@ -32,12 +49,13 @@ def read(path):
     return sorted(phases, key=lambda phase: phase.start_ms)
 
 
-def pick(phases, prefix, last=None):
+def pick(phases: Iterable[Phase], prefix: str, last: int | None = None) -> list[Phase]:
     """The phases of the tensors whose name begins with `prefix`, the prefix cut off, from time 0;
     only the `last` ones of each tensor and phase."""
     mine = [phase for phase in phases if phase.tensor.startswith(prefix)]
     if last:
-        seen, kept = {}, []
+        seen: dict[tuple[str, str], int] = {}
+        kept: list[Phase] = []
         for phase in reversed(mine):
             seen[phase.tensor, phase.name] = seen.get((phase.tensor, phase.name), 0) + 1
             if seen[phase.tensor, phase.name] <= last:
@@ -47,7 +65,7 @@ def pick(phases, prefix, last=None):
     return [Phase(p.tensor[len(prefix):], p.name, p.start_ms - first, p.stop_ms - first) for p in mine]
 
 
-def messages(phases):
+def messages(phases: Iterable[Phase]) -> int:
     """How many all-reduces ran. They run one after the other,
     so tensors whose all-reduces overlap in time went together."""
     found, end_ms = 0, float("-inf")
@@ -58,7 +76,7 @@ def messages(phases):
 
 
 @styled
-def timeline(ways, words=WORDS, title="Horovod's timeline"):
+def timeline(ways: Mapping[str, Sequence[Phase]], words: Words = WORDS, title: str = "Horovod's timeline") -> Svg:
     """One panel for each way; one row for each tensor; bars for its phases. `ways` maps names to phases.
     Returns an `Svg`."""
     rows = [len({phase.tensor for phase in phases}) for phases in ways.values()]

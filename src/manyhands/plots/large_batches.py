@@ -1,8 +1,17 @@
 """Error against the batch, the learner's own beside published figures; and one training on two clocks:
 epochs and steps."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
 
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
+
+Errors = Mapping[str, Mapping[int, tuple[float, float]]]  # of a way and a batch: (mean, standard deviation)
 WORDS = {"batch": "images in a batch", "error": "error in %", "own": "measured here",
          "published": "published: {source}",
          "epochs": "epochs", "steps": "steps", "bars": "bars: standard deviation over runs"}
@@ -10,7 +19,8 @@ LINES, MARKERS = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 1.5, 1, 1.5))), ("o",
 
 
 @styled
-def hockey_stick(own, published, source, words=WORDS, title="error against the batch, measured and published"):
+def hockey_stick(own: Errors, published: Errors, source: str, words: Words = WORDS,
+                 title: str = "error against the batch, measured and published") -> Svg:
     """Two panels that share nothing but their kind of axes:
     batches double to the right, errors in per cent grow upwards.
 
@@ -40,7 +50,7 @@ def hockey_stick(own, published, source, words=WORDS, title="error against the b
     return svg(fig, title)
 
 
-def hockey_table(ways):
+def hockey_table(ways: Errors) -> str:
     """The numbers of a panel: a line for each way, mean and standard deviation by batch."""
     every = sorted({batch for points in ways.values() for batch in points})
     width = max(map(len, ways)) + 2
@@ -52,7 +62,8 @@ def hockey_table(ways):
 
 
 @styled
-def two_clocks(ways, words=WORDS, title="one training against epochs and against steps"):
+def two_clocks(ways: Mapping[str, Sequence[tuple[float, float, float]]], words: Words = WORDS,
+               title: str = "one training against epochs and against steps") -> Svg:
     """The same curves twice: against the epochs seen, and against the steps taken.
 
     `ways` maps names to lists of (epoch, steps, error in per cent). Returns an `Svg`.

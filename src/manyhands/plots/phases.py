@@ -1,13 +1,23 @@
 """Where the time of a step goes: its phases as stacked bars, against the number of replicas."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from manyhands.plots import INK, figure, ink_on, rank_colour, styled, svg
 
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
+
+Bars = Mapping[int, Mapping[str, float]]  # by the number of replicas and the phase
 WORDS = {"x": "replicas", "y": "ms in a step"}
 COLOURS = (3, 1, 0, 4, 7)  # one of the palette for each phase; neighbours differ in lightness
 
 
 @styled
-def phases(panels, words=WORDS, title="phases of a step against the number of replicas"):
+def phases(panels: Mapping[str, Bars], words: Words = WORDS,
+           title: str = "phases of a step against the number of replicas") -> Svg:
     """One panel for each way, one bar for each number of replicas, one part for each phase.
 
     `panels` maps a panel's name to {replicas: {phase: ms}}; all bars have the same phases, first at the bottom. A part
@@ -33,7 +43,7 @@ def phases(panels, words=WORDS, title="phases of a step against the number of re
     return svg(fig, title)
 
 
-def phases_table(panels):
+def phases_table(panels: Mapping[str, Bars]) -> str:
     """The numbers of the picture: a line for each bar, ms for each phase, and their sum."""
     names = list(next(iter(next(iter(panels.values())).values())))
     widths = {name: max(len(name), 6) + 2 for name in names}

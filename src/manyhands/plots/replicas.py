@@ -1,8 +1,19 @@
 """Replicas: how a step goes through them, and what their number does to a gradient that is scaled wrongly."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+    from manyhands.plots import Svg, Words
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -18,7 +29,9 @@ SCALING_WORDS = {
 
 
 @styled
-def gradient_scaling(one, wrong, right, words=SCALING_WORDS, points=48, title="gradients against one device's"):
+def gradient_scaling(one: ArrayLike, wrong: Mapping[int, ArrayLike], right: Mapping[int, ArrayLike],
+                     words: Words = SCALING_WORDS, points: int = 48,
+                     title: str = "gradients against one device's") -> Svg:
     """Each point is one weight: across, its gradient on one device; up, its gradient summed over the replicas.
 
     `one` is an array; `wrong` and `right` map a number of replicas to an array of the same shape. At most `points`
@@ -46,7 +59,8 @@ def gradient_scaling(one, wrong, right, words=SCALING_WORDS, points=48, title="g
 
 
 @styled
-def replicated_step(shards, words=STEP_WORDS, title="one step of training on several replicas"):
+def replicated_step(shards: Sequence[int], words: Words = STEP_WORDS,
+                    title: str = "one step of training on several replicas") -> Svg:
     """One global batch, cut into `shards` (examples per replica); each replica's gradient; their sum;
     one update on every copy.
 
@@ -71,12 +85,12 @@ def replicated_step(shards, words=STEP_WORDS, title="one step of training on sev
     return svg(fig, title)
 
 
-def _box(ax, left, middle, width, height, text, fill, ink):
+def _box(ax: Axes, left: float, middle: float, width: float, height: float, text: str, fill: str, ink: str) -> None:
     from matplotlib.patches import Rectangle
 
     ax.add_patch(Rectangle((left, middle - height / 2), width, height, facecolor=fill, edgecolor=INK, linewidth=0.6))
     ax.text(left + width / 2, middle, text, ha="center", va="center", color=ink, fontsize=8.5)
 
 
-def _arrow(ax, x0, y0, x1, y1):
+def _arrow(ax: Axes, x0: float, y0: float, x1: float, y1: float) -> None:
     ax.annotate("", (x1, y1), (x0, y0), arrowprops={"arrowstyle": "-|>", "color": GREY, "linewidth": 1})

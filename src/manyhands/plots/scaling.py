@@ -1,6 +1,15 @@
 """Efficiency against the number of ranks, predicted and measured; and where the time of a step goes."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from manyhands.plots import INK, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
+    from manyhands.simulate.training_step import Step
 
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), "-.", (0, (3, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "^", "s", "D", "v")
@@ -11,7 +20,8 @@ WORDS = {"x": "ranks", "y": "efficiency", "key": "line: predicted; mark: measure
 
 
 @styled
-def efficiency(predicted, measured=None, words=WORDS, title="efficiency against the number of ranks"):
+def efficiency(predicted: Mapping[str, Mapping[int, float]], measured: Mapping[str, Mapping[int, float]] | None = None,
+               words: Words = WORDS, title: str = "efficiency against the number of ranks") -> Svg:
     """`predicted` and `measured` map names to {ranks: efficiency}, 1 being perfect. Returns an `Svg`."""
     fig, ax = figure(height=3.2)
     for i, (name, points) in enumerate(predicted.items()):
@@ -32,11 +42,11 @@ def efficiency(predicted, measured=None, words=WORDS, title="efficiency against 
 
 
 @styled
-def bars(steps, words=WORDS, title="where the time of a step goes"):
+def bars(steps: Mapping[str, Step], words: Words = WORDS, title: str = "where the time of a step goes") -> Svg:
     """`steps` maps a name to a `training_step.Step`: a bar for each, cut in its three parts. Returns an `Svg`."""
     fig, ax = figure(height=0.9 + 0.36 * len(steps))
     for place, (name, one) in enumerate(steps.items()):
-        left = 0
+        left = 0.0
         for part, colour, word in zip(PARTS, COLOURS, words["names"]):
             width = getattr(one, part)
             ax.barh(place, width, 0.62, left, color=rank_colour(colour), label=None if place else word)
@@ -48,7 +58,7 @@ def bars(steps, words=WORDS, title="where the time of a step goes"):
     return svg(fig, title)
 
 
-def bars_table(steps):
+def bars_table(steps: Mapping[str, Step]) -> str:
     """The numbers of the bars: seconds of a step, and its parts in per cent."""
     lines = [f"{'':<26}{'ms':>9}{'computing':>11}{'bubble':>9}{'exposed':>9}"]
     for name, one in steps.items():

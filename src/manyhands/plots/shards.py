@@ -1,21 +1,34 @@
 """Who sees which sample: workers against samples, and in which step."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.plots import GREY, INK, PALE, RANK_COLOURS, figure, ink_on, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.patches import Rectangle
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"sample": "sample", "worker": "worker {rank}", "times": "times in all",
          "step": "number in a square: the step in which the worker sees the sample"}
 
 
-def steps_of(steps):
+Steps = Sequence[Sequence[int]]  # a worker's batches of samples
+
+
+def steps_of(steps: Steps) -> dict[int, list[int]]:
     """{sample: [steps, counted from 1, in which one worker sees it]}"""
-    found = {}
+    found: dict[int, list[int]] = {}
     for number, batch in enumerate(steps, 1):
         for sample in batch:
             found.setdefault(sample, []).append(number)
     return found
 
 
-def times(workers, samples):
+def times(workers: Iterable[Steps], samples: int) -> list[int]:
     """How often each of the samples 0, 1, ... is seen by all workers together."""
     counts = [0] * samples
     for steps in workers:
@@ -24,10 +37,11 @@ def times(workers, samples):
     return counts
 
 
-def table(seen, samples):
+def table(seen: Mapping[str, Sequence[Steps]], samples: int) -> str:
     """The picture in letters: a line for each worker, its batches one after the other,
     and which samples are not seen exactly once."""
-    width, lines = max(map(len, seen)), []
+    width = max(map(len, seen))
+    lines: list[str] = []
     for policy, workers in seen.items():
         for rank, steps in enumerate(workers):
             head = policy if rank == 0 else ""
@@ -44,7 +58,8 @@ def table(seen, samples):
 
 
 @styled
-def who_holds(seen, samples, words=WORDS, title="which worker sees which sample, for each way to share the data"):
+def who_holds(seen: Mapping[str, Sequence[Steps]], samples: int, words: Words = WORDS,
+              title: str = "which worker sees which sample, for each way to share the data") -> Svg:
     """One panel for each way: workers against samples.
     A square says that the worker sees the sample, its number in which step.
 
@@ -76,7 +91,7 @@ def who_holds(seen, samples, words=WORDS, title="which worker sees which sample,
     return svg(fig, title)
 
 
-def _square(sample, rank, colour):
+def _square(sample: float, rank: float, colour: str) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle((sample - 0.43, rank - 0.4), 0.86, 0.8, facecolor=colour, edgecolor="none")

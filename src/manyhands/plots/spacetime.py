@@ -1,12 +1,44 @@
 """Messages in space and time: one line per rank, time from left to right,
 an arrow from where a message was sent to where it was received."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from manyhands.plots import GREY, INK, RANK_COLOURS, figure, styled, svg
 
-Message = namedtuple("Message", "round source dest bytes call how sent_ms received_ms")
-Call = namedtuple("Call", "rank call how start_ms stop_ms")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from manyhands.plots import Svg, Words
+
+
+class Message(NamedTuple):
+    """Both ends of a message; times are None where no ledger has seen that end."""
+
+    round: int
+    source: int
+    dest: int
+    bytes: int
+    call: str
+    how: str
+    sent_ms: float | None
+    received_ms: float | None
+
+
+class Call(NamedTuple):
+    """A collective call of one rank."""
+
+    rank: int
+    call: str
+    how: str
+    start_ms: float
+    stop_ms: float | None
+
+
+Events = Mapping[int, Sequence[Any]] | Sequence[Sequence[Any]]  # of each rank, as a ledger's `Merged.events`
 
 COLOURS = RANK_COLOURS[:7]  # the eighth is too pale for a thin line
 STYLES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 2)),
@@ -17,7 +49,8 @@ COUNTED = "counted"  # what an event says of a message that was seen; else the n
 
 
 @styled
-def spacetime(events_per_rank, title="messages between ranks", clock="rounds", words=WORDS):
+def spacetime(events_per_rank: Events, title: str = "messages between ranks", clock: str = "rounds",
+              words: Words = WORDS) -> Svg:
     """Draw the messages between ranks: arrows; colours and line styles tell the calls apart.
 
     `events_per_rank` is `Merged.events` of a ledger: for each rank a list of (kind, peer, bytes, call, round, seconds,
@@ -43,7 +76,7 @@ def spacetime(events_per_rank, title="messages between ranks", clock="rounds", w
     return svg(fig, title)
 
 
-def table(events_per_rank, clock="rounds"):
+def table(events_per_rank: Events, clock: str = "rounds") -> str:
     """The numbers of the picture as text: one line per message,
     and with clock="ms" one per collective call of each rank."""
     _, messages, calls = _read(events_per_rank)
@@ -59,11 +92,11 @@ def table(events_per_rank, clock="rounds"):
     return "\n".join(lines)
 
 
-def _ms(value):
+def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _when(message):
+def _when(message: Message) -> float:
     return (
         message.sent_ms
         if message.sent_ms is not None
@@ -73,14 +106,16 @@ def _when(message):
     )
 
 
-def _read(events_per_rank):
+def _read(events_per_rank: Any) -> tuple[dict[int, int], list[Message], list[Call]]:
     """The ranks; the messages, both ends of each put together, by rounds; the collective calls."""
     lanes = dict(events_per_rank) if hasattr(events_per_rank, "keys") else dict(enumerate(events_per_rank))
     times = [event[5] for events in lanes.values() for event in events if event[5] is not None]
-    start_s, ends, calls = min(times, default=0.0), {}, []
+    start_s = min(times, default=0.0)
+    ends: dict[Any, dict[str, Any]] = {}
+    calls: list[Call] = []
     for rank, events in lanes.items():
         for kind, peer, nbytes, call, round_number, seconds, stop_s, key, how in events:
-            ms = None if seconds is None else (seconds - start_s) * 1e3
+            ms: Any = None if seconds is None else (seconds - start_s) * 1e3  # of a call it is known
             if kind == "call":
                 calls.append(Call(rank, call, how, ms, None if stop_s is None else (stop_s - start_s) * 1e3))
                 continue
@@ -97,10 +132,11 @@ def _read(events_per_rank):
     return {rank: lane for lane, rank in enumerate(ranks)}, messages, calls
 
 
-def _in_rounds(ax, lanes, messages, calls, names):
+def _in_rounds(ax: Axes, lanes: Mapping[int, int], messages: list[Message], calls: list[Call],
+               names: list[str]) -> float:
     """A message leaves at the beginning of its round and comes at the end of it.
     Several between the same two ranks stand beside each other."""
-    alike = {}
+    alike: dict[tuple[int, int, int], list[Message]] = {}
     for m in messages:
         alike.setdefault((m.round, m.source, m.dest), []).append(m)
     for (round_number, source, dest), group in alike.items():
@@ -115,7 +151,7 @@ def _in_rounds(ax, lanes, messages, calls, names):
     return end
 
 
-def _in_ms(ax, lanes, messages, calls, names):
+def _in_ms(ax: Axes, lanes: Mapping[int, int], messages: list[Message], calls: list[Call], names: list[str]) -> float:
     """Measured times; an end that no ledger has seen stands at the other end, marked with a cross."""
     end = max([ms for m in messages for ms in (m.sent_ms, m.received_ms) if ms is not None]
               + [ms for c in calls for ms in (c.start_ms, c.stop_ms) if ms is not None], default=1.0)
@@ -123,7 +159,7 @@ def _in_ms(ax, lanes, messages, calls, names):
         if m.how != COUNTED or (m.sent_ms is None and m.received_ms is None):
             continue
         if m.sent_ms is None or m.received_ms is None:
-            here, when = (m.source, m.sent_ms) if m.received_ms is None else (m.dest, m.received_ms)
+            here, when = (m.source, _when(m)) if m.received_ms is None else (m.dest, m.received_ms)
             ax.plot([when], [lanes[here]], marker="x", color=_look(m.call, names)[0], zorder=3)
         else:
             _arrow(ax, m.sent_ms, lanes[m.source], m.received_ms, lanes[m.dest], m, names)
@@ -135,13 +171,13 @@ def _in_ms(ax, lanes, messages, calls, names):
     return end * 1.02 or 1.0
 
 
-def _look(call, names):
+def _look(call: str, names: list[str]) -> tuple[str, Any]:
     """Colour and line style of a call."""
     i = names.index(call)
     return COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)]
 
 
-def _arrow(ax, x0, y0, x1, y1, message, names):
+def _arrow(ax: Axes, x0: float, y0: float, x1: float, y1: float, message: Message, names: list[str]) -> None:
     colour, style = _look(message.call, names)
     seen = message.how == COUNTED
     ax.annotate("", (x1, y1), (x0, y0), zorder=3, annotation_clip=False,
@@ -151,10 +187,10 @@ def _arrow(ax, x0, y0, x1, y1, message, names):
     ax.plot([x0], [y0], marker="o", markersize=2.5, color=colour, zorder=3)
 
 
-def _legend(fig, names, messages, calls, words):
+def _legend(fig: Figure, names: list[str], messages: list[Message], calls: list[Call], words: Words) -> None:
     from matplotlib.lines import Line2D
 
-    how = {event.call: event.how for event in [*messages, *calls]}
+    how = {message.call: message.how for message in messages} | {call.call: call.how for call in calls}
     handles = [Line2D([], [], color=_look(call, names)[0], linestyle=_look(call, names)[1],
                       label=call if how[call] == COUNTED else words["model"].format(call=call, how=how[call]))
                for call in names]

@@ -1,9 +1,19 @@
 """Workers that do not wait: whose gradient came when and how old it was; weights that swing;
 the time to a target against backup workers."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from manyhands.plots import GREY, INK, figure, ink_on, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from manyhands.plots import Svg, Words
 
 WORDS = {"worker": "worker {worker}", "time": "time (ms)", "weight": "weight", "step": "last change of it",
          "start": "start", "b": "backup workers of {machines} machines, b",
@@ -12,7 +22,8 @@ WORDS = {"worker": "worker {worker}", "time": "time (ms)", "weight": "weight", "
 
 
 @styled
-def schedule(steps, words=WORDS, title="which worker computed when, and how old its gradients were"):
+def schedule(steps: Sequence[Any], words: Words = WORDS,
+             title: str = "which worker computed when, and how old its gradients were") -> Svg:
     """One lane for each worker; one bar for each gradient, from its pull to its push;
     the number in it is its staleness.
 
@@ -33,7 +44,8 @@ def schedule(steps, words=WORDS, title="which worker computed when, and how old 
 
 
 @styled
-def spirals(ways, words=WORDS, title="the same learning rate with gradients of different ages"):
+def spirals(ways: Mapping[str, ArrayLike], words: Words = WORDS,
+            title: str = "the same learning rate with gradients of different ages") -> Svg:
     """One panel for each way, all on the same axes: the weight to the right, its last change upwards;
     a ring at the start, a dot at the end.
 
@@ -41,12 +53,12 @@ def spirals(ways, words=WORDS, title="the same learning rate with gradients of d
     """
     fig, axes = figure(columns=len(ways), height=2.7, sharex=True, sharey=True, squeeze=False)
     for i, (ax, (name, weights)) in enumerate(zip(axes[0], ways.items())):
-        weights = np.asarray(weights, float)
-        change = np.diff(weights, prepend=weights[0])
-        ax.plot(weights, change, "-", color=rank_colour(i), linewidth=0.9)
-        ax.plot(weights, change, ".", color=rank_colour(i), markersize=3.5)
-        ax.plot(weights[0], change[0], "o", color="white", markeredgecolor=INK, markersize=6)
-        ax.plot(weights[-1], change[-1], "o", color=rank_colour(i), markeredgecolor=INK, markersize=6)
+        path = np.asarray(weights, float)
+        change = np.diff(path, prepend=path[0])
+        ax.plot(path, change, "-", color=rank_colour(i), linewidth=0.9)
+        ax.plot(path, change, ".", color=rank_colour(i), markersize=3.5)
+        ax.plot(path[0], change[0], "o", color="white", markeredgecolor=INK, markersize=6)
+        ax.plot(path[-1], change[-1], "o", color=rank_colour(i), markeredgecolor=INK, markersize=6)
         ax.set(title=name, xlabel=words["weight"])
         ax.grid(True)
         for spine in ax.spines.values():
@@ -56,16 +68,18 @@ def spirals(ways, words=WORDS, title="the same learning rate with gradients of d
 
 
 @styled
-def against_b(machines, step_s, steps, words=WORDS, title="time to a target against the number of backup workers"):
+def against_b(machines: int, step_s: ArrayLike, steps: ArrayLike, words: Words = WORDS,
+              title: str = "time to a target against the number of backup workers") -> Svg:
     """Three lines over b = 0, 1, ...: seconds of a step, steps to the target, and their product,
     each relative to its value at b = 0. Returns an `Svg`.
 
     `step_s[b]` and `steps[b]` are numbers for b backups out of `machines`.
     """
     fig, ax = figure(height=3.0)
-    step_s, steps = np.asarray(step_s, float), np.asarray(steps, float)
-    lines = {"step_s": step_s / step_s[0], "steps": steps / steps[0], "time_s": step_s * steps / (step_s[0] * steps[0])}
-    looks = {"step_s": ("--", "s", 2, 1.3), "steps": (":", "^", 3, 1.5), "time_s": ("-", "o", 1, 2.2)}
+    waits, counts = np.asarray(step_s, float), np.asarray(steps, float)
+    lines = {"step_s": waits / waits[0], "steps": counts / counts[0], "time_s": waits * counts / (waits[0] * counts[0])}
+    looks: dict[str, tuple[str, str, int, float]] = {
+        "step_s": ("--", "s", 2, 1.3), "steps": (":", "^", 3, 1.5), "time_s": ("-", "o", 1, 2.2)}
     for name, values in lines.items():
         style, marker, colour, width = looks[name]
         ax.plot(values, style, marker=marker, markersize=4.5, markeredgecolor=INK, markeredgewidth=0.4,
@@ -79,7 +93,7 @@ def against_b(machines, step_s, steps, words=WORDS, title="time to a target agai
     return svg(fig, title)
 
 
-def against_b_table(step_s, steps):
+def against_b_table(step_s: Iterable[float], steps: Iterable[float]) -> str:
     """The numbers of the picture: a line for each b."""
     lines = ["  b   ms of a step   steps   ms to the target"]
     return "\n".join([*lines,

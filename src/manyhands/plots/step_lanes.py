@@ -1,6 +1,14 @@
 """One step of training on all ranks: what each does when, and below it when its messages are under way."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
 
 WORDS = {"time": "time (ms)", "rank": "rank {rank}", "forward": "forward", "backward": "backward",
          "legend": "dark: forward; paler: backward; palest: optimiser; hatched: waits for the next batch; "
@@ -8,8 +16,11 @@ WORDS = {"time": "time (ms)", "rank": "rank {rank}", "forward": "forward", "back
 _WHITE = {"forward": 0.0, "backward": 0.45, "step": 0.75}  # so much white in the rank's colour
 
 
+Lanes = Mapping[int, Sequence[tuple[str, float, float]]]  # by rank: [(kind, start_ms, stop_ms)]
+
+
 @styled
-def step_lanes(lanes, words=WORDS, title="one step of training, by rank"):
+def step_lanes(lanes: Lanes, words: Words = WORDS, title: str = "one step of training, by rank") -> Svg:
     """Draw `lanes`, {rank: [(kind, start_ms, stop_ms)]}; kind is "input", "forward", "backward", "step" or "message".
     Returns an `Svg`."""
     fig, ax = figure(height=0.9 + 0.55 * len(lanes))
@@ -30,15 +41,15 @@ def step_lanes(lanes, words=WORDS, title="one step of training, by rank"):
     return svg(fig, title)
 
 
-def _end(lanes):
+def _end(lanes: Lanes) -> float:
     return max(stop_ms for spans in lanes.values() for _, _, stop_ms in spans)
 
 
-def _mixed(rank, white):
+def _mixed(rank: int, white: float) -> list[float]:
     return [(1 - white) * int(rank_colour(rank)[k:k + 2], 16) / 255 + white for k in (1, 3, 5)]
 
 
-def table(lanes):
+def table(lanes: Lanes) -> str:
     """The numbers of the picture as text: by rank, milliseconds of each kind."""
     kinds = ("input", "forward", "backward", "step", "message")
     lines = [f"{'':<8}" + "".join(f"{kind:>10}" for kind in kinds)]

@@ -1,13 +1,24 @@
 """Calls of ranks in the order in which they are done, from left to right, and those that are never done, in red."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from manyhands.plots import Svg, Words
 
 RED, LAST = "#c81e1e", 24  # how many calls that were done are shown: the last ones
 WORDS = {"rank": "rank {i}", "x": "calls in the order in which they are done", "earlier": "{n} calls before these"}
 
 
 @styled
-def stuck(done, waiting, ranks, title="calls that are never done", words=WORDS):
+def stuck(done: Sequence[tuple[str, Sequence[int], str]], waiting: Mapping[int, tuple[str, Sequence[int]]],
+          ranks: Iterable[int], title: str = "calls that are never done", words: Words = WORDS) -> Svg:
     """Draw what was done and what never is.
 
     `done`: in order, for a collective (call, its ranks), for a message (call, (from, to)), each with a third part,
@@ -40,7 +51,7 @@ def stuck(done, waiting, ranks, title="calls that are never done", words=WORDS):
     return svg(fig, title)
 
 
-def _done(ax, column, at, members, kind):
+def _done(ax: Axes, column: int, at: Sequence[int], members: Sequence[int], kind: str) -> None:
     if kind == "message":
         ax.annotate("", (column + 0.35, at[1]), (column - 0.35, at[0]), zorder=2,
                     arrowprops={"arrowstyle": "-|>", "color": rank_colour(members[0]), "linewidth": 1.3,

@@ -1,6 +1,14 @@
 """The loss of a training that was killed and went on, over that of one which nobody disturbed."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from manyhands.plots import GREY, INK, figure, rank_colour, styled, svg
+
+if TYPE_CHECKING:
+    from manyhands.plots import Svg, Words
 
 WORDS = {"step": "step", "loss": "loss", "undisturbed": "undisturbed, {ranks} ranks", "killed": "killed",
          "twice": "done twice", "life": "on {ranks} ranks"}
@@ -8,7 +16,8 @@ TITLE = "the loss through two kills, over that of the same training without"
 
 
 @styled
-def survived(undisturbed, lives, ranks, words=WORDS, title=TITLE):
+def survived(undisturbed: Sequence[float], lives: Sequence[tuple[int, int, Sequence[float]]], ranks: int,
+             words: Words = WORDS, title: str = TITLE) -> Svg:
     """`undisturbed`: losses by step, trained on `ranks` ranks. `lives`: one for each time it was started, (ranks, first
     step, losses); all but the last end by a kill. What a later life did again is shaded. Returns an `Svg`.
     """

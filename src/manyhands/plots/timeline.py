@@ -1,16 +1,33 @@
 """A step of training as bars on a time axis: what each rank computes, and when its messages are under way."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.plots import GREY, INK, PALE, figure, rank_colour, styled, svg
 
-Span = namedtuple("Span", "start_ms stop_ms label")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from manyhands.plots import Svg, Words
+
+
+class Span(NamedTuple):
+    """A bar."""
+
+    start_ms: float
+    stop_ms: float
+    label: str
+
+
+Tracks = Mapping[str, Mapping[str, Sequence[tuple[float, float, str]]]]  # of a way and a lane
 
 WORDS = {"compute": "compute", "network": "network", "time": "time (ms)"}
 
 
 @styled
-def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
+def timeline(tracks: Tracks, rank: int = 0, words: Words = WORDS, title: str = "timeline of one step") -> Svg:
     """Draw one pair of lanes per track, all on the same time axis.
 
     `tracks` maps the name of a way of training to `{"compute": [Span, ...], "network": [Span, ...]}`; times are in ms
@@ -35,9 +52,10 @@ def timeline(tracks, rank=0, words=WORDS, title="timeline of one step"):
     return svg(fig, title)
 
 
-def rows_of(spans):
+def rows_of(spans: Iterable[Span]) -> list[int]:
     """For each span the first row that is free when it starts; spans are in order of their starts."""
-    free_at, rows = [], []
+    free_at: list[float] = []
+    rows: list[int] = []
     for span in spans:
         row = next((row for row, free_ms in enumerate(free_at) if free_ms <= span.start_ms), len(free_at))
         free_at[row:row + 1] = [span.stop_ms]
@@ -45,14 +63,14 @@ def rows_of(spans):
     return rows
 
 
-def _fill(lane, i, rank):
+def _fill(lane: str, i: int, rank: int) -> tuple[str, str]:
     """The rank's own colour for what it computes; two greys in turn for the messages, so that neighbours stay apart."""
     if lane == "compute":
         return rank_colour(rank), "white"
     return (PALE, INK) if i % 2 == 0 else (GREY, "white")
 
 
-def _bar(ax, y, height, span, colours):
+def _bar(ax: Axes, y: float, height: float, span: Span, colours: tuple[str, str]) -> None:
     fill, ink = colours
     width = span.stop_ms - span.start_ms
     ax.barh(y, width, left=span.start_ms, height=height, color=fill, edgecolor=INK, linewidth=0.6)
@@ -60,7 +78,7 @@ def _bar(ax, y, height, span, colours):
             else 6.5, clip_on=True)
 
 
-def table(tracks):
+def table(tracks: Tracks) -> str:
     """The numbers of the picture as text: one line per bar, times in ms."""
     lines = [f"{'':<12} {'lane':<8} {'what':<12} {'from ms':>8} {'to ms':>8}"]
     for name, lanes in tracks.items():

@@ -1,11 +1,22 @@
 """A rehearsal of cells: recorders on the ranks of a cluster, around one `%%px` cell or several."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.telling import lines, picture
 from manyhands.rehearsal.trace import load
+
+if TYPE_CHECKING:
+    from manyhands.cluster.cluster import Cluster
+    from manyhands.plots import Svg
+    from manyhands.rehearsal.rules import Finding
+    from manyhands.rehearsal.trace import Event
+    from manyhands.rehearsal.trace_recorder import Recorder
 
 
 class Rehearsed:
@@ -15,14 +26,18 @@ class Rehearsed:
     Communicators are taken as new at the beginning of the block. Where the block raises, nothing is judged.
     """
 
-    def __init__(self, cluster):
-        self._cluster, self.findings, self.traces, self.picture = cluster, [], {}, None
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.findings: list[Finding] = []
+        self.traces: dict[int, list[Event]] = {}
+        self.picture: Svg | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Rehearsed:
         self._cluster.run(_start)
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         try:
             texts = self._cluster.run(_stop)
         except Exception:
@@ -41,26 +56,28 @@ class Rehearsed:
             display(self.picture)
 
 
-def _on_all_ranks(event):
+def _on_all_ranks(event: Event) -> Event:
     """The event with the name of its cell alone: each rank has a folder of its own for cells."""
     return replace(event, file=os.path.basename(event.file))
 
 
-def _start():
+def _start() -> None:
     import torch.distributed as dist
 
     from manyhands.rehearsal.trace_recorder import Recorder
 
     if getattr(dist, "_manyhands_rehearsal", None) is not None:
         raise RuntimeError("a rehearsal is already running on this rank: end it before the next one begins")
-    dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # by the cluster, see `agent._choose_gpu`
-    dist._manyhands_rehearsal.start()
+    # by the cluster, see `agent._choose_gpu`
+    recorder = dist._manyhands_rehearsal = Recorder(gpu_chosen=True)  # type: ignore[attr-defined]  # our own attribute
+    recorder.start()
 
 
-def _stop():
+def _stop() -> str:
     import torch.distributed as dist
 
     from manyhands.rehearsal.trace import dump
 
-    recorder, dist._manyhands_rehearsal = getattr(dist, "_manyhands_rehearsal", None), None
+    recorder: Recorder | None = getattr(dist, "_manyhands_rehearsal", None)
+    dist._manyhands_rehearsal = None  # type: ignore[attr-defined]  # our own attribute
     return "" if recorder is None else dump(recorder.stop())

@@ -9,11 +9,18 @@ done are "completed", one that runs for ever is "started", one that queues or wh
 compares little, and it decides no deadlock: see docs/HANGS.md.
 """
 
+from __future__ import annotations
+
 import pickle
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from manyhands.rehearsal.replay import Replay
+
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace import Event, Layout, Traces
 
 VERSION = "2.10"  # of the format, as PyTorch 2.13 writes it
 NAMES = {"all_gather_object": "all_gather", "gather_object": "gather", "broadcast_object_list": "broadcast",
@@ -28,7 +35,7 @@ DTYPES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16"
           "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}  # PyTorch's names there
 
 
-def write_flight_record(traces, folder):
+def write_flight_record(traces: Traces, folder: str | Path) -> list[Path]:
     """Write `rank_N` for each rank of `traces`, {global rank: [Event, ...]}, into `folder`, which is made.
 
     Returns the files. Raises FileExistsError where the folder holds something already, `trace.BadTrace` as `judge`.
@@ -37,21 +44,21 @@ def write_flight_record(traces, folder):
     check_free(folder)
     dumps = flight_record(traces)
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    files: list[Path] = []
     for rank, dump in dumps.items():
         files.append(folder / f"rank_{rank}")
         files[-1].write_bytes(pickle.dumps(dump))
     return files
 
 
-def check_free(folder):
+def check_free(folder: str | Path) -> None:
     """Raise FileExistsError where `folder` holds something already."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(f"{folder} is not empty: name a different folder for the record")
 
 
-def flight_record(traces):
+def flight_record(traces: Traces) -> dict[int, dict[str, Any]]:
     """{global rank: what the flight recorder of this rank would dump}."""
     replay = Replay(traces)
     ended = Counter(id(event) for ends in replay.done for _, event in ends)
@@ -60,7 +67,7 @@ def flight_record(traces):
     for rank, events in traces.items():
         reached = events[:replay.at[rank] + bool(replay.hold[rank])]
         calls = [event for event in reached if event.kind in ("collective", "message")]
-        entries = []
+        entries: list[dict[str, Any]] = []
         for event, seqs in zip(calls, _sequences(calls)):
             done = event.on_cpu or ended[id(event)] >= max(1, len(event.parts))
             runs = stuck.get(id(event), "").startswith("runs")
@@ -74,19 +81,19 @@ def flight_record(traces):
     return dumps
 
 
-def _sequences(calls):
+def _sequences(calls: Iterable[Event]) -> Iterator[tuple[int, int]]:
     """(how many collectives, how many messages) each call's group has had, itself included; a batch counts as one."""
-    counts = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for event in calls:
         counts[event.group, event.kind] += 1
         yield counts[event.group, "collective"], counts[event.group, "message"]
 
 
-def _description(group):
+def _description(group: str) -> str:
     return "default_pg" if group == "0" else "undefined"
 
 
-def _entries(rank, event, seqs, state):
+def _entries(rank: int, event: Event, seqs: tuple[int, int], state: str) -> list[dict[str, Any]]:
     collective, message = seqs
     backend = "gloo" if event.on_cpu else "nccl"
     same = {"pg_id": 0, "process_group": (event.group, _description(event.group)), "collective_seq_id": collective,
@@ -101,7 +108,8 @@ def _entries(rank, event, seqs, state):
     entries = []
     for part in event.parts:
         arrow, ends = ("->", "send") if part.way == "send" else ("<-", "recv")
-        name = f"{backend}:{ends} {place[rank]}{arrow}{place.get(part.peer, place[rank])}"
+        peer = rank if part.peer is None else part.peer
+        name = f"{backend}:{ends} {place[rank]}{arrow}{place.get(peer, place[rank])}"
         size = [list(part.tensor.shape)]
         entries.append(_entry(name, size, size, [part.tensor], same))
     if event.is_batch:
@@ -109,7 +117,7 @@ def _entries(rank, event, seqs, state):
     return entries
 
 
-def _given_and_filled(name, tensors, size):
+def _given_and_filled(name: str, tensors: Sequence[Layout], size: int) -> tuple[list[list[int]], list[list[int]]]:
     """(input sizes, output sizes) as NCCL's recorder has them: of a list of tensors that go with one, the sum."""
     shapes = [list(one.shape) for one in tensors]
     if not shapes:
@@ -122,7 +130,8 @@ def _given_and_filled(name, tensors, size):
     return shapes[:half], shapes if name in IN_PLACE else shapes[half:]
 
 
-def _entry(name, given, filled, tensors, same):
+def _entry(name: str, given: list[list[int]], filled: list[list[int]], tensors: Sequence[Layout],
+           same: dict[str, Any]) -> dict[str, Any]:
     dtypes = [DTYPES.get(one.dtype, one.dtype) for one in tensors[:1]] or ["Float"]
     return {**same, "profiling_name": name, "input_sizes": given, "output_sizes": filled,
             "input_dtypes": dtypes * len(given), "output_dtypes": dtypes * len(filled)}

@@ -7,14 +7,23 @@ Where `torch.cuda.is_available()` is false, the program does not take its branch
 one of its files counts too.
 """
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import functools
 import os
 import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank.stack import is_user_file
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CHOOSERS = {"set_device", "set_device_index", "set_device_idx", "init_device_mesh", "DeviceMesh"}
@@ -24,16 +33,20 @@ CHOOSE_ON_A_GPU = {"lightning": ("Trainer", "Fabric"), "pytorch_lightning": ("Tr
                    "transformers": ("Trainer",)}
 
 
+Undo = Callable[[], object]
+
+
 class GpuChoice:
     """What this rank has done to choose its GPU, from `watch` on; `made`: from the start."""
 
-    def __init__(self, made=False):
-        self._made, self._inside, self._visible = made, 0, None
+    def __init__(self, made: bool = False) -> None:
+        self._made, self._inside = made, 0
+        self._visible: str | None = None
         self.bound = False  # device_id was given to init_process_group
         self._first = 0  # the number of the first rank on this machine
-        self._of_model = None  # the GPU of the module that a DistributedDataParallel was made for last
+        self._of_model: int | None = None  # the GPU of the module that a DistributedDataParallel was made for last
 
-    def watch(self):
+    def watch(self) -> list[Undo]:
         """See to the calls from now on; returns how to undo it."""
         import torch
         from torch.distributed.device_mesh import DeviceMesh
@@ -41,33 +54,34 @@ class GpuChoice:
 
         self._visible, accelerator = os.environ.get(VISIBLE), getattr(torch, "accelerator", None)
         self._first = int(os.environ.get("RANK", 0)) - int(os.environ.get("LOCAL_RANK", 0))
-        heard = [(torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
-                 (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
-                 (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
-                 (DistributedDataParallel, "__init__", self._wrapped)]
+        heard: list[tuple[Any, str, Callable[..., object]]] = [
+            (torch.cuda, "set_device", self._chosen), (accelerator, "set_device_index", self._chosen),
+            (accelerator, "set_device_idx", self._chosen), (DeviceMesh, "__init__", self._chosen),
+            (torch.cuda.device, "__enter__", self._entered), (torch.cuda.device, "__exit__", self._left),
+            (DistributedDataParallel, "__init__", self._wrapped)]
         return [_before(owner, name, hear) for owner, name, hear in heard if hasattr(owner, name)]
 
-    def _chosen(self, *_, **__):
+    def _chosen(self, *_: object, **__: object) -> None:
         self._made = True
 
-    def _entered(self, *_):
+    def _entered(self, *_: object) -> None:
         self._inside += 1
 
-    def _left(self, *_):
+    def _left(self, *_: object) -> None:
         self._inside -= 1
 
-    def _wrapped(self, ddp, module, *_, **__):
+    def _wrapped(self, ddp: object, module: nn.Module, *_: object, **__: object) -> None:
         self._of_model = next(map(_gpu_of, module.parameters()), None)
 
-    def number(self, tensors, native):
+    def number(self, tensors: Sequence[torch.Tensor], native: bool) -> int | None:
         """The number of the GPU that a call's tensors are on, among those of all machines; None where it is not known.
         What C++ sends is DDP's, a copy of gradients, weights or buffers."""
         known = [self._of_model] if native else [_gpu_of(tensor) for tensor in tensors]
         if None in known or not known or os.environ.get(VISIBLE) != self._visible:
             return None
-        return self._first + known[0]
+        return None if known[0] is None else self._first + known[0]
 
-    def made(self):
+    def made(self) -> bool:
         """Whether the current GPU is one that the program has chosen."""
         import torch
 
@@ -76,30 +90,30 @@ class GpuChoice:
                     or not (gpu_stand_in.INDEX["gpus"] or torch.cuda.is_available()) and _is_written())
 
 
-def _by_package():
+def _by_package() -> bool:
     """Whether an object of Accelerate has been made, or a function of Lightning is running."""
     state = getattr(sys.modules.get("accelerate.state"), "PartialState", None)
     if getattr(state, "_shared_state", None):
         return True
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in LIGHTNING:
         frame = frame.f_back
     return frame is not None
 
 
-def _gpu_of(tensor):
+def _gpu_of(tensor: torch.Tensor) -> int | None:
     """The number of a tensor's GPU on its machine; None where it is not known."""
     from manyhands.gpu_stand_in.cuda_devices import gpu_of
 
     return gpu_of(tensor) if gpu_stand_in.active() else tensor.get_device() if tensor.is_cuda else None
 
 
-def _before(owner, name, hear):
+def _before(owner: Any, name: str, hear: Callable[..., object]) -> Undo:
     """Have `hear` called before each call of this function, as it is called; returns how to undo it."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def heard(*args, **kwargs):
+    def heard(*args: Any, **kwargs: Any) -> Any:
         hear(*args, **kwargs)
         return original(*args, **kwargs)
 
@@ -107,21 +121,21 @@ def _before(owner, name, hear):
     return functools.partial(setattr, owner, name, original)
 
 
-def _is_written():
+def _is_written() -> bool:
     """Whether a loaded file of the program has a call in it that chooses the GPU."""
     files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
     return any(_chooses(file) for file in files if file.endswith(".py") and is_user_file(file))
 
 
 @functools.cache
-def _chooses(file):
+def _chooses(file: str) -> bool:
     with contextlib.suppress(OSError, SyntaxError, ValueError):
         with open(file, encoding="utf-8", errors="replace") as text:
             return any(map(_is_choice, ast.walk(ast.parse(text.read()))))
     return False
 
 
-def _is_choice(node):
+def _is_choice(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         named = {one.arg for one in node.keywords}

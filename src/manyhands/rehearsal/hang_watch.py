@@ -1,10 +1,14 @@
 """The watch over the ranks of a rehearsed script: where all that have not ended wait in communication for long, they
 are ended, and the report says which rank waits for which, as for the cell of a cluster."""
 
+from __future__ import annotations
+
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.cluster.faults import explain, tf_tasks
 from manyhands.cluster.faults.kinds import Outcome
@@ -13,6 +17,9 @@ from manyhands.cluster.faults.source_lines import Places
 from manyhands.cluster.on_rank import tf_config
 from manyhands.cluster.on_rank.signalled_stack import Outside
 
+if TYPE_CHECKING:
+    from manyhands.cluster.faults.kinds import Fault
+
 PERIOD_S, QUIET_S, PATIENCE_S = 0.5, 2.0, 10.0  # a rank is looked at once it has asked for nothing for QUIET_S
 
 
@@ -20,20 +27,22 @@ class HangWatch:
     """Looks at the ranks, between `with` and its end. `hung`: it had to end them; `stands`, {rank: where it stood}, as
     `SignalledStack.look` has it."""
 
-    def __init__(self, folder, ranks, patience_s=PATIENCE_S):
-        self.folder, self.ranks, self.patience_s, self.hung, self.stands = folder, ranks, patience_s, False, {}
-        self._outside, self._since, self._over = Outside(folder), {}, threading.Event()
+    def __init__(self, folder: str, ranks: int, patience_s: float = PATIENCE_S) -> None:
+        self.folder, self.ranks, self.patience_s, self.hung = folder, ranks, patience_s, False
+        self.stands: dict[int, Any] = {}
+        self._outside, self._over = Outside(folder), threading.Event()
+        self._since: dict[int, tuple[Any, float]] = {}  # of each rank: where it stands, as `_look_at` says; since when
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> HangWatch:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 
-    def _look(self):
+    def _look(self) -> None:
         while not self._over.wait(PERIOD_S):
             now = time.monotonic()
             for rank in range(self.ranks):
@@ -48,7 +57,7 @@ class HangWatch:
                     self._outside.end(rank)
                 return
 
-    def _look_at(self, rank):
+    def _look_at(self, rank: int) -> dict[str, Any] | Literal["ended"] | None:
         """"ended", None where the rank is at work or has not begun, or where it stands."""
         if Path(self.folder, f"{rank}.end").exists():
             return "ended"
@@ -56,9 +65,10 @@ class HangWatch:
             quiet_s = time.time() - Path(self.folder, f"{rank}.trace").stat().st_mtime
         except OSError:
             return None
-        return self._outside.look(rank) if quiet_s > QUIET_S else None
+        stands: dict[str, Any] | None = self._outside.look(rank) if quiet_s > QUIET_S else None
+        return stands
 
-    def fault(self):
+    def fault(self) -> Fault:
         """The `Hang` of the ranks that were ended."""
         outcome = Outcome(reason="hang", asked=list(range(self.ranks)))
         outcome.results = {rank: {} for rank in outcome.asked if rank not in self.stands}
@@ -69,7 +79,7 @@ class HangWatch:
         fault.text = fault.text.replace("finished the cell", "ended").replace("of the cell", "of the script")
         return fault
 
-    def cause_of(self, errors):
+    def cause_of(self, errors: Mapping[int, str]) -> str:
         """What TensorFlow's tasks have to do with errors, {rank: text}; or ""."""
         for text in errors.values():
             if said := tf_tasks.mismatch({"evalue": text}):
@@ -79,10 +89,10 @@ class HangWatch:
                 return SENTENCES["cause"].format(cause=same.text if same else SENTENCES["address taken"])
         return ""
 
-    def _tf_configs(self):
+    def _tf_configs(self) -> dict[int, Any]:
         return {rank: tf_config.read(Path(self.folder, f"tf-config-{rank}")) for rank in range(self.ranks)}
 
 
-def _waits(stands):
+def _waits(stands: Any) -> bool:
     return bool(stands) and stands != "ended" and stands["blocked"]
 

@@ -1,12 +1,20 @@
 """Calls that send Python's objects: their root, the device that the bytes travel on, and what the receiver reads; and
 the device of a barrier, which is chosen in the same way."""
 
+from __future__ import annotations
+
 import functools
 import re
 import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.rehearsal.trace import CURRENT, MESSAGES_OF_OBJECTS, ON_CPU
+
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace_recorder import Recorder
 
 _SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, \d+)?\)")
 
@@ -14,17 +22,17 @@ _SAYS_CPU = re.compile(r"'cpu(:\d+)?'|([\w.]+\.)?device\((type=)?'cpu(:\d+)?'(, 
 WITH_DEVICE = {*MESSAGES_OF_OBJECTS, "barrier"}
 
 
-def running(names):
+def running(names: Iterable[str]) -> FrameType | None:
     """The frame of the send_object_list, recv_object_list or barrier that runs, or None; `names` are the functions of
     torch.distributed that run."""
-    frame = sys._getframe(1) if WITH_DEVICE.intersection(names) else None
+    frame: FrameType | None = sys._getframe(1) if WITH_DEVICE.intersection(names) else None
     while frame is not None and not (frame.f_code.co_name in WITH_DEVICE
                                      and frame.f_code.co_filename.endswith("distributed_c10d.py")):
         frame = frame.f_back
     return frame
 
 
-def root(frame):
+def root(frame: FrameType) -> int | None:
     """The root that an object collective was given, of its arguments."""
     for name in ("src", "dst", "group_src", "group_dst"):
         if frame.f_locals.get(name) is not None:
@@ -32,7 +40,7 @@ def root(frame):
     return None
 
 
-def device(frame, library):
+def device(frame: FrameType, library: bool) -> tuple[Any, str]:
     """(the device that a call with objects was given, what to say of it: CURRENT for none). A device that is the CPU
     here is a GPU there, unless the program's call itself says "cpu", and no other: then it is ON_CPU."""
     is_barrier = frame.f_code.co_name == "barrier"
@@ -44,10 +52,10 @@ def device(frame, library):
     return given, ON_CPU if _SAYS_CPU.fullmatch(said) else "on a device that is given"
 
 
-def read(recorder, original):
+def read(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     """`recv_object_list`, which reads the sizes before it can make room for the bytes: on a GPU, Python waits."""
     @functools.wraps(original)
-    def recv_object_list(*args, **kwargs):
+    def recv_object_list(*args: Any, **kwargs: Any) -> Any:
         before = len(recorder.events)
         received = original(*args, **kwargs)
         if len(recorder.events) > before and not recorder.events[-1].on_cpu:

@@ -7,6 +7,8 @@ ended by itself leaves FOLDER/RANK.end, with the error's text if there was one. 
 a rank ends after so many steps of optimizers, and FOLDER/RANK.whole says how many events it had before the last.
 """
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
@@ -14,12 +16,16 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace_recorder import Recorder
 
 
 STEPS, OTHERS_S = "MANYHANDS_REHEARSAL_STEPS", 60
 
 
-def main():
+def main() -> None:
     folder, script, *arguments = sys.argv[1:]
     from manyhands.own_environment import note_failed_import
 
@@ -61,19 +67,19 @@ def main():
     os._exit(bool(ended))
 
 
-def _end_as_python_does():
+def _end_as_python_does() -> None:
     """Wait for the script's threads, and do what it has left to be done at its end."""
-    threading._shutdown()  # as multiprocessing ends its processes
+    threading._shutdown()  # type: ignore[attr-defined]  # as multiprocessing ends its processes
     atexit._run_exitfuncs()
 
 
-def _end_after(steps, recorder, base):
+def _end_after(steps: int, recorder: Recorder, base: Path) -> None:
     """Let this process end with its optimizers' last of so many steps."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    done = []
+    done: list[int] = []
 
-    def after(*_):
+    def after(*_: object) -> None:
         done.append(len(recorder.events))
         if len(done) == steps:
             Path(f"{base}.whole").write_text(str(done[-2] if steps > 1 else 0))
@@ -85,14 +91,14 @@ def _end_after(steps, recorder, base):
     register_optimizer_step_post_hook(after)
 
 
-def _wait_for_others(folder):
+def _wait_for_others(folder: Path) -> None:
     """Who ends early closes connections that others still need."""
     until = time.monotonic() + OTHERS_S
     while time.monotonic() < until and len(list(folder.glob("*.end"))) < int(os.environ["WORLD_SIZE"]):
         time.sleep(0.05)
 
 
-def _text(problem, script):
+def _text(problem: BaseException, script: str) -> str:
     """The traceback from the script on."""
     frames = problem.__traceback__
     while frames is not None and os.path.realpath(frames.tb_frame.f_code.co_filename) != os.path.realpath(script):

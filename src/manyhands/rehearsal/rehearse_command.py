@@ -1,12 +1,16 @@
 """`manyhands rehearse`: run a script on CPUs with gloo, and say what NCCL would do otherwise."""
 
+from __future__ import annotations
+
 import json
 import re
 import signal
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from manyhands import command_line, gpu_stand_in
 from manyhands.cluster.launch.command_lines import LaunchError
@@ -16,6 +20,11 @@ from manyhands.rehearsal.hang_watch import PATIENCE_S, HangWatch
 from manyhands.rehearsal.on_rank_of_script import STEPS
 from manyhands.rehearsal.rules import judge
 from manyhands.rehearsal.trace import load
+
+if TYPE_CHECKING:
+    from manyhands.cluster.launch.run_script import Launch
+    from manyhands.rehearsal.rules import Finding
+    from manyhands.rehearsal.trace import Event
 
 ON_RANK = str(Path(__file__).with_name("on_rank_of_script.py"))
 CLEAN, FOUND, FAILED, UNKNOWN = 0, 1, 2, 3
@@ -40,35 +49,35 @@ class Rehearsal:
     """
 
     script: str
-    traces: dict
-    findings: list
-    errors: dict
+    traces: dict[int, list[Event]]
+    findings: list[Finding]
+    errors: dict[int, str]
     cut: bool = False
     hang: str = ""
     cause: str = ""
     left: bool = False
-    refused: dict = field(default_factory=dict)
+    refused: dict[int, str] = field(default_factory=dict)
     lost: bool = False
-    whole: dict | None = None
-    substituted: list = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
-    reasons: list = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
+    whole: dict[int, int] | None = None
+    substituted: list[str] = field(default_factory=list)  # phrases: what the stand-in for GPUs took the place of
+    reasons: list[str] = field(default_factory=list)  # sentences for a script that has failed: why, and where it ran
 
     @property
-    def waits(self):
+    def waits(self) -> bool:
         return bool(self.hang)
 
     @property
-    def ended(self):
+    def ended(self) -> bool:
         """Whether the ranks could not go on with gloo."""
         return bool(self.left or self.refused or self.lost)
 
     @property
-    def calls(self):
+    def calls(self) -> int:
         """How many calls were seen, on all ranks together."""
         return sum(event.kind in ("collective", "message") for events in self.traces.values() for event in events)
 
     @property
-    def code(self):
+    def code(self) -> int:
         if self.errors:
             return FAILED
         if self.hang or not all(one.is_remark for one in self.findings):
@@ -78,8 +87,9 @@ class Rehearsal:
         return UNKNOWN if self.cut or not self.calls else CLEAN
 
 
-def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None, patience_s=PATIENCE_S, stand_in=True,
-             nodes=1, env=None):
+def rehearse(script: str | Path, arguments: Sequence[str] = (), ranks: int = 4, limit_s: float = 120,
+             echo: bool = False, steps: int | None = None, patience_s: float = PATIENCE_S, stand_in: bool = True,
+             nodes: int = 1, env: Mapping[str, str] | None = None) -> Rehearsal:
     """Run `script` on `ranks` processes under torchrun, in a copy of its repository, and judge what they asked of
     torch.distributed: a `Rehearsal`. `stand_in`: where there are no GPUs, one takes their place.
 
@@ -112,8 +122,11 @@ def rehearse(script, arguments=(), ranks=4, limit_s=120, echo=False, steps=None,
     return made
 
 
-def _judged(script, folder, ranks, done, watch):
-    traces, errors, whole, running = {}, {}, {}, []
+def _judged(script: Path, folder: str, ranks: int, done: Launch, watch: HangWatch) -> Rehearsal:
+    traces: dict[int, list[Event]] = {}
+    errors: dict[int, str] = {}
+    whole: dict[int, int] = {}
+    running: list[int] = []
     for rank in range(ranks):
         trace, end = Path(folder, f"{rank}.trace"), Path(folder, f"{rank}.end")
         traces[rank] = load(trace.read_text()) if trace.exists() else []
@@ -139,12 +152,12 @@ def _judged(script, folder, ranks, done, watch):
     return made
 
 
-def _cause(errors):
+def _cause(errors: Mapping[int, str]) -> int:
     """The rank whose error is the cause of the others', if that is seen."""
     return min(errors, key=lambda rank: (_lost(errors[rank]), rank))
 
 
-def _look_at_deaths(made, running, done):
+def _look_at_deaths(made: Rehearsal, running: list[int], done: Launch) -> None:
     """Tell the script's own failures from what gloo does to ranks whose calls do not fit together. That is judged."""
     for rank in running:
         words = GLOO_ENDED_IT.search(done.output.get(rank, ""))
@@ -166,17 +179,17 @@ def _look_at_deaths(made, running, done):
     made.errors = {} if by_gloo else {**made.errors, **own}
 
 
-def _lost(error):
+def _lost(error: str) -> bool:
     """Whether an error is gloo's: the other side of a connection has gone, or does not answer."""
     return "gloo/transport" in error and bool(GONE.search(error) or TIMED_OUT.search(error))
 
 
-def _shown(finding, script):
+def _shown(finding: Finding, script: Path) -> Finding:
     """With the file as it was typed: the script's by its name, others as they are."""
     return replace(finding, file=script.name) if Path(finding.file).name == script.name else finding
 
 
-def told(rehearsal):
+def told(rehearsal: Rehearsal) -> list[str]:
     """The lines that a terminal shows."""
     if rehearsal.errors:
         rank, script = _cause(rehearsal.errors), command_line.printable(rehearsal.script)
@@ -203,7 +216,7 @@ def told(rehearsal):
 
 
 @command_line.sigterm_exits()
-def main(argv):
+def main(argv: list[str]) -> int:
     from manyhands.cluster.launch import launch_line
 
     parser = command_line.parser(

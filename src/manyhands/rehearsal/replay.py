@@ -17,63 +17,79 @@ The replay goes on while anything can move. What is left then is stuck. It is li
 queue is looked at from its head, and a rank only when something that it may wait for has happened.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.rehearsal import trace
 
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace import Event, Part
+
+
+Comm = tuple[Any, ...]  # (group,), or (group, pair of ranks) of a message outside a batch
+Hold = tuple[str, Collection[int]]  # ("meets", the ranks that are late) or ("reads", ())
+
 
 class Item:
-    """On a stream: an operation of the communicator `comm`, or (comm None) the stream's wait for the item `after`."""
+    """On a stream: an operation of the communicator `comm`, or (no comm) the stream's wait for the item `after`."""
 
     __slots__ = ("event", "rank", "comm", "after", "done", "parts", "left")
 
-    def __init__(self, event, rank, comm=None, after=None):
+    comm: Comm  # () of a wait
+
+    def __init__(self, event: Event, rank: int, comm: Comm = (), after: Item | None = None) -> None:
         self.event, self.rank, self.comm, self.after, self.done = event, rank, comm, after, False
-        self.parts = [[part, False] for part in event.parts] if comm is not None else []
+        self.parts: list[list[Any]] = [[part, False] for part in event.parts] if comm else []
         self.left = len(self.parts)
 
 
 class Replay:
     """Replays `traces`, {global rank: [Event, ...]}; `stuck` and `odd` tell what came out. Raises `trace.BadTrace`."""
 
-    def __init__(self, traces, eager=False, buffered=False):
+    def __init__(self, traces: trace.Traces, eager: bool = False, buffered: bool = False) -> None:
         trace.check(traces)
         self.traces, self.eager, self.buffered = traces, eager, buffered
-        self.odd = []  # (item, other item, severity, in what they do not agree and what comes of it)
-        self.done = []  # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
-        self.at, self.hold = dict.fromkeys(traces, 0), dict.fromkeys(traces)  # Python's place; why it cannot go on
-        self._streams = {rank: defaultdict(deque) for rank in traces}
-        self._fifos, self._running = defaultdict(deque), {}  # both by (rank, communicator)
-        self._items, self._turns = {}, defaultdict(int)
-        self._joined, self._sent = defaultdict(set), defaultdict(int)
+        # (item, other item, severity, in what they do not agree and what comes of it)
+        self.odd: list[tuple[Item, Item, str, str]] = []
+        # in order what was done: [(rank, event), ...] of a collective, or of a message's two ends
+        self.done: list[list[tuple[int, Event]]] = []
+        self.at = dict.fromkeys(traces, 0)  # Python's place
+        self.hold: dict[int, Hold | None] = dict.fromkeys(traces)  # why it cannot go on
+        self._streams: dict[int, dict[Comm | str, deque[Item]]] = {rank: defaultdict(deque) for rank in traces}
+        self._fifos: dict[tuple[int, Comm], deque[Item]] = defaultdict(deque)  # by (rank, communicator)
+        self._running: dict[tuple[int, Comm], Item] = {}  # likewise
+        self._items: dict[tuple[int, int | None], Item] = {}
+        self._turns: dict[tuple[int, str], int] = defaultdict(int)
+        self._joined: dict[Comm, set[int]] = defaultdict(set)
+        self._sent: dict[tuple[Comm, int, int], int] = defaultdict(int)
         self._todo, self._listed = deque(traces), set(traces)
         while self._todo:
             rank = self._todo.popleft()
             self._listed.discard(rank)
             self._go_on(rank)
 
-    def stuck(self):
+    def stuck(self) -> list[tuple[int, Event, str]]:
         """[(rank, event, why)] of the ranks that cannot go on, other than in CPU groups."""
         found = []
         for rank, events in self.traces.items():
             heads = [queue[0] for queue in self._streams[rank].values() if queue]
             running = [item for item in heads if item.comm and self._running.get((rank, item.comm)) is item]
-            if self.hold[rank] and self.hold[rank][0] == "meets" and not events[self.at[rank]].on_cpu:
-                found.append((rank, events[self.at[rank]], self._meeting(rank)))
+            hold = self.hold[rank]
+            if hold and hold[0] == "meets" and not events[self.at[rank]].on_cpu:
+                found.append((rank, events[self.at[rank]], _meeting(hold[1])))
             elif running or heads:
                 event = (running or heads)[0].event
                 found.append((rank, event, "runs on the GPU forever, because its other side is not reached or is "
                                            "queued behind another operation"))
         return found
 
-    def _meeting(self, rank):
-        late = ", ".join(map(str, sorted(self.hold[rank][1])))
-        return f"waits in Python for rank {late}, because the first use of a communicator or connection is a rendezvous"
-
     # --- Python -------------------------------------------------------------------------------------------------------
 
-    def _go_on(self, rank):
+    def _go_on(self, rank: int) -> None:
         events = self.traces[rank]
         while True:
             while self.at[rank] < len(events):
@@ -82,11 +98,12 @@ class Replay:
                     break
                 self.at[rank] += 1
             self._gpu(rank)
-            reads = self.hold[rank] and self.hold[rank][0] == "reads" and not self._streams[rank]["current"]
+            hold = self.hold[rank]
+            reads = hold and hold[0] == "reads" and not self._streams[rank]["current"]
             if not reads:
                 return
 
-    def _step(self, rank, number, event):
+    def _step(self, rank: int, number: int, event: Event) -> Hold | None:
         """What Python does with one event: None, or why it cannot go on."""
         if event.kind == "wait" and (rank, event.of) in self._items:
             known = self._items[rank, event.of]
@@ -107,7 +124,7 @@ class Replay:
                 return "reads", ()
         return None
 
-    def _late(self, rank, event):
+    def _late(self, rank: int, event: Event) -> Collection[int]:
         """The ranks that have yet to come to where Python meets them."""
         if event.on_cpu:  # gloo's own messages are not judged; its collectives let nobody pass
             turn = (event.group, self._turns[rank, event.group])
@@ -115,17 +132,17 @@ class Replay:
         comm, members = self._communicator(rank, event)
         late = set() if self.eager and event.parts else self._meet(rank, {comm: members})
         links = {(comm, *((rank, part.peer) if part.way == "send" else (part.peer, rank))): (rank, part.peer)
-                 for part in event.parts}
+                 for part in event.parts if part.peer is not None}
         return late or self._meet(rank, links)
 
-    def _communicator(self, rank, event):
+    def _communicator(self, rank: int, event: Event) -> tuple[Comm, Sequence[int]]:
         if event.kind == "collective" or event.is_batch or self.eager:
             return (event.group,), event.ranks
-        pair = tuple(sorted({rank, event.parts[0].peer}))
+        pair = tuple(sorted({rank, peer_of(event.parts[0])}))
         return (event.group, pair), pair
 
-    def _meet(self, rank, meetings):
-        late = set()
+    def _meet(self, rank: int, meetings: Mapping[Comm, Sequence[int]]) -> set[int]:
+        late: set[int] = set()
         for key, members in meetings.items():
             joined = self._joined[key]
             if rank not in joined:
@@ -135,7 +152,7 @@ class Replay:
                 late.update(set(members) - joined)
         return late
 
-    def _enqueue(self, rank, number, event):
+    def _enqueue(self, rank: int, number: int, event: Event) -> None:
         streams, (comm, _) = self._streams[rank], self._communicator(rank, event)
         current, own = streams["current"], bool(event.parts) or event.is_async
         item = self._items[rank, number] = Item(event, rank, comm, after=current[-1] if own and current else None)
@@ -146,7 +163,7 @@ class Replay:
 
     # --- the GPU ------------------------------------------------------------------------------------------------------
 
-    def _gpu(self, rank):
+    def _gpu(self, rank: int) -> None:
         streams, moved = self._streams[rank], True
         while moved:
             moved = False
@@ -156,11 +173,11 @@ class Replay:
                     queue.popleft()
                     moved = True
 
-    def _ends(self, item):
+    def _ends(self, item: Item) -> bool:
         """Let the head of a stream run; whether it is done."""
         if item.done or item.after and not item.after.done:
             return item.done
-        if item.comm is None:
+        if not item.comm:
             item.done = True
             return True
         fifo = self._fifos[item.rank, item.comm]
@@ -172,20 +189,20 @@ class Replay:
         self._messages(item) if item.parts else self._collective(item)
         return item.done
 
-    def _other(self, rank, comm):
+    def _other(self, rank: int, comm: Comm) -> Item | None:
         item = self._running.get((rank, comm))
         return item if item and not item.done else None
 
-    def _collective(self, item):
-        everybody = [self._other(rank, item.comm) for rank in item.event.ranks]
-        if all(one is not None and not one.parts for one in everybody):
+    def _collective(self, item: Item) -> None:
+        everybody = [one for rank in item.event.ranks if (one := self._other(rank, item.comm)) and not one.parts]
+        if len(everybody) == len(item.event.ranks):
             self._compare(everybody)
             self.done.append([(one.rank, one.event) for one in everybody])
             for one in everybody:
                 one.done = True
             self._wake(item.event.ranks)
 
-    def _messages(self, item):
+    def _messages(self, item: Item) -> None:
         begun = set()  # (way, peer) that have a part still under way: later ones wait
         for mine in item.parts:
             part, done = mine
@@ -198,18 +215,21 @@ class Replay:
             item.left -= 1
         item.done = item.left == 0
 
-    def _alone(self, item, part):
+    def _alone(self, item: Item, part: Part) -> bool:
+        peer = peer_of(part)
         if part.way == "send":
-            self._sent[item.comm, item.rank, part.peer] += 1
-            self._wake([part.peer])
+            self._sent[item.comm, item.rank, peer] += 1
+            self._wake([peer])
             return True
-        ready = self._sent[item.comm, part.peer, item.rank] > 0
-        self._sent[item.comm, part.peer, item.rank] -= ready
+        ready = self._sent[item.comm, peer, item.rank] > 0
+        self._sent[item.comm, peer, item.rank] -= ready
         return ready
 
-    def _answered(self, item, part):
-        other = self._other(part.peer, item.comm)
-        for theirs in other.parts if other else ():
+    def _answered(self, item: Item, part: Part) -> bool:
+        other = self._other(peer_of(part), item.comm)
+        if other is None:
+            return False
+        for theirs in other.parts:
             answer, done = theirs
             if not done and answer.peer == item.rank and answer.way != part.way and theirs[0] is not part:
                 self._pair(item, part, other, answer)
@@ -218,11 +238,11 @@ class Replay:
                 theirs[1] = True
                 other.left -= 1
                 other.done = other.left == 0
-                self._wake([part.peer])
+                self._wake([other.rank])
                 return True
         return False
 
-    def _wake(self, ranks):
+    def _wake(self, ranks: Iterable[int]) -> None:
         for rank in ranks:
             if rank in self.traces and rank not in self._listed:
                 self._listed.add(rank)
@@ -230,13 +250,13 @@ class Replay:
 
     # --- do the two sides agree ---------------------------------------------------------------------------------------
 
-    def _compare(self, items):
+    def _compare(self, items: Sequence[Item]) -> None:
         pairs = combinations(items, 2) if items[0].event.call in MOVES else ((items[0], item) for item in items[1:])
         for one, other in pairs:
             if apart := difference(one.event, other.event, one.rank, other.rank):
                 self.odd.append((one, other, *apart))
 
-    def _pair(self, item, part, other, answer):
+    def _pair(self, item: Item, part: Part, other: Item, answer: Part) -> None:
         if part.tag != answer.tag:
             self._told(item, other, "differs", "tag", "NCCL has none and pairs messages in order")
         elif part.tensor.bytes != answer.tensor.bytes:
@@ -247,8 +267,18 @@ class Replay:
             self._told(item, other, "differs", "layout in memory",
                        "NCCL moves bytes in the order in which they are stored")
 
-    def _told(self, one, other, severity, what, then):
+    def _told(self, one: Item, other: Item, severity: str, what: str, then: str) -> None:
         self.odd.append((one, other, severity, _apart(what, then)))
+
+
+def peer_of(part: Part) -> int:
+    """The other side; of a receive from anybody, which no replay gets so far as, there is none."""
+    return cast(int, part.peer)
+
+
+def _meeting(late: Collection[int]) -> str:
+    ranks = ", ".join(map(str, sorted(late)))
+    return f"waits in Python for rank {ranks}, because the first use of a communicator or connection is a rendezvous"
 
 
 WAITS = {"size", "root"}  # where both sides differ in these, one may wait for what never comes
@@ -260,7 +290,7 @@ SAME_SIZE = {"all_reduce", "broadcast", "reduce", "all_gather_single", "reduce_s
 MOVES = {"all_gather", "gather", "scatter", "all_to_all"}  # what one rank sends, another has made room for
 
 
-def difference(event, answer, one, other):
+def difference(event: Event, answer: Event, one: int, other: int) -> tuple[str, str] | None:
     """Of two ranks' calls of one collective, `event` of rank `one` and `answer` of rank `other`: (severity, in what
     they do not agree and what comes of it), or None."""
     if event.call != answer.call:
@@ -275,11 +305,11 @@ def difference(event, answer, one, other):
     return ("differs", _apart(" and ".join(differ), "NCCL does not check")) if differ else None
 
 
-def _apart(what, then):
+def _apart(what: str, then: str) -> str:
     return f", which has a different {what}: {then}"
 
 
-def _facts(event):
+def _facts(event: Event) -> dict[str, Any]:
     first = event.tensors[0] if event.tensors else None
     same = first if event.call in SAME_SIZE else None
     size = [one.bytes for one in event.tensors[:-1]] if event.call == "reduce_scatter" else same and same.bytes
@@ -287,7 +317,7 @@ def _facts(event):
             "dtype": first and first.dtype, "layout in memory": same and same.channels_last}
 
 
-def _moved(event, rank, other, sends):
+def _moved(event: Event, rank: int, other: int, sends: bool) -> int | None:
     """How many bytes `rank` sends to `other` in its call, or makes room for; None where that is none or not known."""
     sizes, members = [one.bytes for one in event.tensors], list(event.ranks)
     place, size = members.index(other), len(members)

@@ -15,12 +15,19 @@ Where each rule comes from (PyTorch 2.13, NCCL 2.30):
 What hangs is decided by `manyhands.rehearsal.replay`.
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
+from typing import TYPE_CHECKING, Any
 
 from manyhands.rehearsal.replay import Replay, difference
 from manyhands.rehearsal.trace import CPU_TENSOR, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
+
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace import Event, Traces
 
 SEVERITIES = ("hangs", "fails", "may hang", "differs", "remark")
 FLOAT8 = {"float8_e5m2", "float8_e4m3fn"}
@@ -43,7 +50,7 @@ class Finding:
     remark is about a measurement, and not about what the program computes: it is no mistake."""
 
     severity: str
-    ranks: tuple
+    ranks: tuple[int, ...]
     file: str
     line: int
     call: str
@@ -51,16 +58,22 @@ class Finding:
     remedy: str
 
     @property
-    def is_remark(self):
+    def is_remark(self) -> bool:
         return self.severity == "remark"
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.file else f"line {self.line}"
         ranks = f"rank{'s' if len(self.ranks) > 1 else ''} {', '.join(map(str, self.ranks))}"
         return f"{self.severity}: {where}, {ranks}: {self.call} {self.text}; {self.remedy}."
 
 
-def judge(traces, source="", ended=True, whole=None):
+# (severity, file, line, call, text, remedy) -> the ranks that it concerns
+Found = dict[tuple[str, str, int, str, str, str], set[int]]
+FirstCalls = dict[str, "dict[int, Event]"]  # by group and rank
+Whole = Mapping[int, int] | None  # how many of a rank's events must have come to their end
+
+
+def judge(traces: Traces, source: str = "", ended: bool = True, whole: Whole = None) -> list[Finding]:
     """`[Finding, ...]`, the worst first, of the traces of all ranks: {global rank: [Event, ...]}.
 
     `source`, the program's text, is searched for where it waits for its GPU before it reads a clock. `ended`: whether
@@ -71,7 +84,7 @@ def judge(traces, source="", ended=True, whole=None):
     The ranks that a line concerns in the same way are one finding. Raises `trace.BadTrace`.
     """
     check(traces)
-    found = defaultdict(set)
+    found: Found = defaultdict(set)
     first = _first_calls(traces)
     for rank, events in traces.items():
         for event, severity, text, remedy in _of_one_rank(rank, events, first, source, ended, whole):
@@ -84,14 +97,16 @@ def judge(traces, source="", ended=True, whole=None):
     _same_gpu(traces, found)
     if not ended and whole is None:
         _begun(traces, found)
-    findings = [Finding(severity, tuple(sorted(ranks)), *rest) for (severity, *rest), ranks in found.items()]
+    findings = [Finding(severity, tuple(sorted(ranks)), file, line, call, text, remedy)
+                for (severity, file, line, call, text, remedy), ranks in found.items()]
     return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), one.file, one.line, one.ranks, one.text))
 
 
 # --- one rank's calls, one by one -------------------------------------------------------------------------------------
 
 
-def _of_one_rank(rank, events, first, source, ended, whole):
+def _of_one_rank(rank: int, events: Sequence[Event], first: FirstCalls, source: str, ended: bool,
+                 whole: Whole) -> Iterator[tuple[Event, str, str, str]]:
     waited = {event.of for event in events if event.kind == "wait"}
     queued, clocks = False, 0
     for number, event in enumerate(events):
@@ -121,12 +136,12 @@ def _of_one_rank(rank, events, first, source, ended, whole):
             yield event, "differs", f"raised {event.text}, which the program caught: {then}", remedy
 
 
-def _counts(rank, number, whole):
+def _counts(rank: int, number: int, whole: Whole) -> bool:
     """Whether an event was to have come to its end where its rank was cut off."""
     return whole is None or number < whole[rank]
 
 
-def _refused(event):
+def _refused(event: Event) -> Iterator[tuple[str, str, str]]:
     """What ProcessGroupNCCL refuses in one call: (severity, text, remedy)."""
     tensors = event.tensors or tuple(part.tensor for part in event.parts)
     places = range(len(tensors))
@@ -167,7 +182,7 @@ def _refused(event):
         yield "fails", "receives from any rank, which NCCL cannot do", "name the sender: src=..."
 
 
-def _set_up(rank, event, first):
+def _set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, str, str]]:
     if event.text == CURRENT:
         yield ("may hang", "uses the current GPU, which no call chooses, so all ranks use GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
@@ -178,9 +193,9 @@ def _set_up(rank, event, first):
                    "make a collective of the whole group first")
 
 
-def _first_calls(traces):
+def _first_calls(traces: Traces) -> FirstCalls:
     """{group: {rank: the first event there}}."""
-    first = defaultdict(dict)
+    first: FirstCalls = defaultdict(dict)
     for rank, events in traces.items():
         for event in events:
             if event.kind in ("collective", "message"):
@@ -191,9 +206,10 @@ def _first_calls(traces):
 # --- all ranks together -----------------------------------------------------------------------------------------------
 
 
-def _replayed(traces, found, ended, whole):
+def _replayed(traces: Traces, found: Found, ended: bool, whole: Whole) -> dict[Any, set[bool]]:
     """Add what the replay in its four ways says; whether anything is stuck."""
-    stuck, odd = defaultdict(set), set()
+    stuck: dict[Any, set[bool]] = defaultdict(set)
+    odd: set[Any] = set()
     for eager in (False, True):
         strict = Replay(traces, eager)
         sure = bool(strict.stuck()) and bool(Replay(traces, eager, buffered=True).stuck())
@@ -214,7 +230,7 @@ def _replayed(traces, found, ended, whole):
     return stuck
 
 
-def _remedy(call, why):
+def _remedy(call: str, why: str) -> str:
     if call.removeprefix("i") in ("send", "recv", *MESSAGES_OF_OBJECTS):
         return "send first on one side and receive first on the other, or give both to one batch_isend_irecv"
     if call == "batch_isend_irecv":
@@ -222,7 +238,7 @@ def _remedy(call, why):
     return "let all ranks of the group make this call, in one order with all others"
 
 
-def _orders(traces, found):
+def _orders(traces: Traces, found: Found) -> None:
     """Collectives of several groups under way at once have to be started in one order everywhere."""
     for a, b in combinations(sorted(traces), 2):
         for one, other in zip(_shared(traces[a], a, b), _shared(traces[b], a, b)):
@@ -233,7 +249,7 @@ def _orders(traces, found):
                 break
 
 
-def _groups(traces, found, ended):
+def _groups(traces: Traces, found: Found, ended: bool) -> None:
     """All ranks have to make the same groups in one order, also those that they are no members of."""
     made = {rank: [event for event in events if event.kind == "group"] for rank, events in traces.items()}
     for calls in zip_longest(*made.values()):
@@ -246,11 +262,11 @@ def _groups(traces, found, ended):
             break
 
 
-def _same_gpu(traces, found):
+def _same_gpu(traces: Traces, found: Found) -> None:
     """Collectives for which several ranks have their tensors on one GPU; of each group the first one."""
     for by_rank in _collectives(traces).values():
         for calls in zip(*by_rank.values()):
-            by_gpu = defaultdict(list)
+            by_gpu: dict[int | None, list[tuple[int, Event]]] = defaultdict(list)
             for rank, call in zip(by_rank, calls):
                 by_gpu[call.gpu].append((rank, call))
             shared = [pair for gpu, pairs in by_gpu.items() if gpu is not None and len(pairs) > 1 for pair in pairs]
@@ -263,9 +279,9 @@ def _same_gpu(traces, found):
                 break
 
 
-def _collectives(traces):
+def _collectives(traces: Traces) -> dict[str, dict[int, list[Event]]]:
     """{group: {rank: [its collectives]}}, without CPU groups."""
-    begun = defaultdict(dict)
+    begun: dict[str, dict[int, list[Event]]] = defaultdict(dict)
     for rank, events in traces.items():
         for event in events:
             if event.kind == "collective" and not event.on_cpu:
@@ -273,7 +289,7 @@ def _collectives(traces):
     return begun
 
 
-def _begun(traces, found):
+def _begun(traces: Traces, found: Found) -> None:
     """Of collectives that some ranks of the group have not come to: whether the others have begun the same one."""
     for by_rank in _collectives(traces).values():
         for calls in zip_longest(*by_rank.values()):
@@ -285,6 +301,6 @@ def _begun(traces, found):
                           f"meets {call.call} of rank {other} (line {call.line}){what}", SAME].add(rank)
 
 
-def _shared(events, a, b):
+def _shared(events: Sequence[Event], a: int, b: int) -> Iterator[Event]:
     return (event for event in events
             if event.kind == "collective" and not event.on_cpu and a in event.ranks and b in event.ranks)

@@ -1,22 +1,32 @@
 """What a rehearsal tells, in words and as a picture."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from manyhands.rehearsal.replay import Replay
+
+if TYPE_CHECKING:
+    from manyhands.plots import Svg
+    from manyhands.rehearsal.rules import Finding
+    from manyhands.rehearsal.trace import Event, Traces
 
 CANNOT_SEE = ("It cannot see branches that this run did not take, C++ code that calls NCCL directly, streams that you "
               "create, most tensors that stay on the CPU, and the use of memory.")
 
 
-def lines(findings, traces, place=None):
+def lines(findings: Iterable[Finding], traces: Traces, place: Callable[[str, int], str] | None = None) -> list[str]:
     """The lines for a terminal or a cell: each finding, then what was looked at and what cannot be seen.
 
     Findings of one line that differ only in the numbers of ranks are reported once, in the words of the first.
     `place(file, line)` names a line; without it, file and number.
     """
     place = place or (lambda file, line: f"{file}:{line}" if file else "outside your code")
-    told, alike = [], {}
+    told: list[str] = []
+    alike: dict[tuple[object, ...], list[Finding]] = {}
     for one in findings:
         key = one.severity, one.file, one.line, one.call, one.remedy, re.sub(r"\d+", "", one.text)
         alike.setdefault(key, []).append(one)
@@ -35,7 +45,7 @@ def lines(findings, traces, place=None):
     return [*told, CANNOT_SEE]
 
 
-def seen(traces):
+def seen(traces: Traces) -> str:
     """What was looked at, in words."""
     kinds = Counter(event.kind for events in traces.values() for event in events)
     messages = sum(part.way == "send" for events in traces.values() for event in events for part in event.parts)
@@ -44,11 +54,11 @@ def seen(traces):
             f"{_number(len(traces), 'rank')} in {_number(len(groups), 'group')}, their waits, reads and clocks")
 
 
-def _number(n, noun):
+def _number(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def picture(findings, traces):
+def picture(findings: Iterable[Finding], traces: Traces) -> Svg | None:
     """What is done and what is stuck with NCCL, as a drawing (`manyhands.plots.stuck`); None where nothing hangs."""
     if not any(one.severity in ("hangs", "may hang") for one in findings):
         return None
@@ -66,9 +76,10 @@ def picture(findings, traces):
     return stuck(done, waiting, traces, title="calls that finish with NCCL, and calls that never do")
 
 
-def _awaited(replay, rank, event):
+def _awaited(replay: Replay, rank: int, event: Event) -> list[int]:
     """The ranks that this one waits for: those that are late to a meeting, else the other sides of the call."""
-    if replay.hold[rank] and replay.hold[rank][0] == "meets":
-        return sorted(replay.hold[rank][1])
-    others = [part.peer for part in event.parts] or event.ranks
+    hold = replay.hold[rank]
+    if hold and hold[0] == "meets":
+        return sorted(hold[1])
+    others = [part.peer for part in event.parts if part.peer is not None] or event.ranks
     return sorted({other for other in others if other != rank})

@@ -1,18 +1,30 @@
 """What a program does with tensors and clocks while operations are under way: uses before the wait, values that Python
 reads, clocks that it looks at. A GPU would not have come as far as the CPU has."""
 
+from __future__ import annotations
+
 import functools
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils import _python_dispatch as dispatch
 
 from manyhands.cluster.on_rank.stack import is_user_file
 
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.rehearsal.trace_recorder import Recorder
+
 READING = ("item", "tolist", "numpy", "cpu", "__repr__", "__format__", "__float__", "__int__", "__bool__", "__index__")
 CLOCKS = ("time", "perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns")
+
+
+Bytes = tuple[int, int]  # from which of a storage, to which
 
 
 class Uses(dispatch.TorchDispatchMode):
@@ -23,21 +35,22 @@ class Uses(dispatch.TorchDispatchMode):
     begun in its midst: it is heard from its start if the program's own code runs in it.
     """
 
-    def __init__(self, recorder):
+    def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         # storage -> [(its weak reference, its bytes that are under way, the event, whether it is written), ...]
-        self._recorder, self._flying = recorder, {}
+        self._recorder = recorder
+        self._flying: dict[int, list[tuple[StorageWeakRef, Bytes, int, bool]]] = {}
         self._thread, self._hears = threading.get_ident(), False
         self._aside = False  # while it does an operation, it is not in the stack, and comes back by itself
 
-    def watch(self):
+    def watch(self) -> list[Callable[[], object]]:
         """See to each backward from now on; returns how to undo it, and to hear no more."""
         import torch
 
         original, leaves = torch.autograd._engine_run_backward, torch.inference_mode.__exit__
 
         @functools.wraps(original)
-        def run_backward(outputs, *args, **kwargs):
+        def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
             if self._hears or _runs_code_of_the_program(outputs):
                 self._hear()
             try:
@@ -47,20 +60,22 @@ class Uses(dispatch.TorchDispatchMode):
                     self._hear()
 
         @functools.wraps(leaves)
-        def leave(mode, *error):
+        def leave(mode: torch.inference_mode, *error: Any) -> None:
             leaves(mode, *error)
             if self._hears:  # what began in this mode is deaf after it: torch puts the dispatch keys of before back
                 self._hear()
 
-        torch.autograd._engine_run_backward, torch.inference_mode.__exit__ = run_backward, leave
-        undo = [functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
-                functools.partial(setattr, torch.inference_mode, "__exit__", leaves), self._hear_no_more]
+        torch.autograd._engine_run_backward = run_backward  # type: ignore[assignment]  # torch's own are replaced
+        torch.inference_mode.__exit__ = leave  # type: ignore[method-assign]  # likewise
+        undo: list[Callable[[], object]] = [
+            functools.partial(setattr, torch.autograd, "_engine_run_backward", original),
+            functools.partial(setattr, torch.inference_mode, "__exit__", leaves), self._hear_no_more]
         for owner, name in ((torch.Tensor, "register_hook"), (torch.nn.Module, "register_backward_hook"),
                             (threading.Thread, "start")):  # of what a thread begins, this one would not know
             _replace(owner, name, lambda _: self._hear(), undo)
         return [*undo, _compile_nothing()]
 
-    def _hear(self):
+    def _hear(self) -> None:
         import torch
 
         self._hears = True
@@ -70,25 +85,25 @@ class Uses(dispatch.TorchDispatchMode):
         if deaf or dispatch._get_current_dispatch_mode_stack().count(self) != 1:
             self._place([self])
 
-    def _place(self, lowest):
+    def _place(self, lowest: Sequence[Any]) -> None:
         """Put these below the other modes, which end before; in the midst of a backward that lasts for a step of it."""
         others = [dispatch._pop_mode() for _ in dispatch._get_current_dispatch_mode_stack()]
         for mode in (*lowest, *(one for one in reversed(others) if one is not self)):
             dispatch._push_mode(mode)
 
-    def _hear_no_more(self):
+    def _hear_no_more(self) -> None:
         self._place([])
 
-    def fly(self, tensor, number, written):
+    def fly(self, tensor: torch.Tensor, number: int, written: bool) -> None:
         self._hear()
         storage = StorageWeakRef(tensor.untyped_storage())
         self._flying.setdefault(storage.cdata, []).append((storage, _span(tensor), number, written))
 
-    def land(self, number):
+    def land(self, number: int) -> None:
         left = {key: [one for one in flying if one[2] != number] for key, flying in self._flying.items()}
         self._flying = {key: flying for key, flying in left.items() if flying}
 
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._flying and operator.namespace == "aten":
             self._look(operator._schema, args)
         self._aside = True
@@ -97,7 +112,7 @@ class Uses(dispatch.TorchDispatchMode):
         finally:
             self._aside = False
 
-    def _look(self, schema, values):
+    def _look(self, schema: Any, values: Sequence[Any]) -> None:
         views = any(one.alias_info is not None and not one.alias_info.is_write for one in schema.returns)
         for argument, value in zip(schema.arguments, values):
             writes = argument.alias_info is not None and argument.alias_info.is_write
@@ -108,7 +123,7 @@ class Uses(dispatch.TorchDispatchMode):
                     self._recorder.note("early", of=number, call=name,
                                         text=f"{does} a tensor before the wait for its operation")
 
-    def _under_way(self, tensor, writes):
+    def _under_way(self, tensor: Any, writes: bool) -> int | None:
         """The number of the event whose wait should come first, or None."""
         import torch
 
@@ -119,22 +134,23 @@ class Uses(dispatch.TorchDispatchMode):
                      and not storage.expired() and _overlap(span, _span(tensor))), None)
 
 
-def _compile_nothing():
+def _compile_nothing() -> Callable[[], object]:
     """Have torch.compile leave functions as they are: it would compile the recorder, too. Returns how to undo it."""
     import torch
 
-    compiles, stances = torch.compile, []
+    compiles = torch.compile
+    stances: list[Any] = []
 
-    def eagerly():
+    def eagerly() -> None:
         if not stances:
             stances.append(torch.compiler.set_stance("force_eager"))
 
     @functools.wraps(compiles)
-    def compile(*args, **kwargs):
+    def compile(*args: Any, **kwargs: Any) -> Any:
         eagerly()
         return compiles(*args, **kwargs)
 
-    def undo():
+    def undo() -> None:
         torch.compile = compiles
         for stance in stances:
             stance.__exit__(None, None, None)
@@ -145,10 +161,11 @@ def _compile_nothing():
     return undo
 
 
-def _runs_code_of_the_program(outputs):
+def _runs_code_of_the_program(outputs: Iterable[Any]) -> bool:
     """Whether a backward from these comes to a Function in Python (DDP's, FSDP's and ours aside: others may call the
     program, as checkpoint's do), or to a hook of a parameter or module."""
-    seen, ahead = set(), [getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs]
+    seen: set[Any] = set()
+    ahead: list[Any] = [getattr(one, "grad_fn", None) or getattr(one, "node", None) for one in outputs]
     while ahead:
         node = ahead.pop()
         if node is None or node in seen:
@@ -165,24 +182,24 @@ def _runs_code_of_the_program(outputs):
     return False
 
 
-def _span(tensor):
+def _span(tensor: torch.Tensor) -> Bytes:
     """From which byte of its storage to which a tensor lies; what is between its elements counts as its own."""
-    first = tensor.storage_offset()
+    first = int(tensor.storage_offset())
     last = first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
     return first * tensor.element_size(), (last + 1 if tensor.numel() else first) * tensor.element_size()
 
 
-def _overlap(one, other):
+def _overlap(one: Bytes, other: Bytes) -> bool:
     return max(one[0], other[0]) < min(one[1], other[1])
 
 
 class Reads:
     """Notes where the program itself asks for a tensor's value."""
 
-    def __init__(self, recorder):
+    def __init__(self, recorder: Recorder) -> None:
         import torch
 
-        self.undo = []
+        self.undo: list[Callable[[], object]] = []
         for name in READING:
             _replace(torch.Tensor, name, functools.partial(_note, recorder, "read"), self.undo)
 
@@ -190,23 +207,23 @@ class Reads:
 class Clocks:
     """Notes where the program itself reads a clock."""
 
-    def __init__(self, recorder):
-        self.undo = []
+    def __init__(self, recorder: Recorder) -> None:
+        self.undo: list[Callable[[], object]] = []
         for name in CLOCKS:
             _replace(time, name, functools.partial(_note, recorder, "clock"), self.undo)
 
 
-def _note(recorder, kind, name):
+def _note(recorder: Recorder, kind: str, name: str) -> None:
     recorder.note(kind, call=name)
 
 
-def _replace(owner, name, told, undo):
+def _replace(owner: Any, name: str, told: Callable[[str], object], undo: list[Callable[[], object]]) -> None:
     """Have `told(name)` called whenever the program itself calls this."""
     original = getattr(owner, name)
     own = name in vars(owner)
 
     @functools.wraps(original)
-    def noted(*args, **kwargs):
+    def noted(*args: Any, **kwargs: Any) -> Any:
         if is_user_file(sys._getframe(1).f_code.co_filename):
             told(name)
         return original(*args, **kwargs)

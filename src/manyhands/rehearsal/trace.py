@@ -1,8 +1,12 @@
 """The trace: what one rank asked of torch.distributed, one event after the other."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 KINDS = ("collective", "message", "wait", "read", "clock", "early", "error", "group", "works")
 ON_CPU, CURRENT = "on the CPU", "on the current device"  # of objects and barriers; CURRENT: which was not chosen
@@ -26,7 +30,7 @@ class Layout:
     """
 
     dtype: str = "float32"
-    shape: tuple = (1,)
+    shape: tuple[int, ...] = (1,)
     device: str = "cpu"
     contiguous: bool = True
     dense: bool = True
@@ -34,14 +38,14 @@ class Layout:
     channels_last: bool = False
 
     @property
-    def numel(self):
+    def numel(self) -> int:
         number = 1
         for size in self.shape:
             number *= size
         return number
 
     @property
-    def bytes(self):
+    def bytes(self) -> int:
         bits = re.search(r"\d+", self.dtype)  # of bool there are none in its name
         return self.numel * max(1, int(bits[0]) // 8 if bits else 1)
 
@@ -82,10 +86,10 @@ class Event:
     kind: str
     call: str = ""
     group: str = "0"
-    ranks: tuple = ()
+    ranks: tuple[int, ...] = ()
     backend: str = "nccl"
-    parts: tuple = ()
-    tensors: tuple = ()
+    parts: tuple[Part, ...] = ()
+    tensors: tuple[Layout, ...] = ()
     op: str | None = None
     root: int | None = None
     is_async: bool = False
@@ -97,29 +101,33 @@ class Event:
     gpu: int | None = None
 
     @property
-    def on_cpu(self):
+    def on_cpu(self) -> bool:
         return self.backend == "gloo"
 
     @property
-    def is_batch(self):
+    def is_batch(self) -> bool:
         return self.call == "batch_isend_irecv"
 
     @property
-    def waits_for_gpu(self):
+    def waits_for_gpu(self) -> bool:
         """Whether Python goes on only when the GPU has done what was queued so far."""
         return self.kind == "read" or self.kind == "collective" and self.call in CPU_WAITS
 
 
-def dump(events):
+Traces = Mapping[int, Sequence[Event]]  # of all ranks, by global rank
+
+
+def dump(events: Iterable[Event]) -> str:
     """The trace of one rank as text, one JSON object a line; what is as usual is left out."""
     usual = {field.name: field.default for field in fields(Event)}
     return "".join(json.dumps({k: v for k, v in asdict(event).items() if k == "kind" or v != usual[k]}) + "\n"
                    for event in events)
 
 
-def load(text):
+def load(text: str) -> list[Event]:
     """`[Event, ...]` from what `dump` wrote. A last line that was cut off (its process was ended) is left out."""
-    lines, events = text.split("\n"), []
+    lines = text.split("\n")
+    events: list[Event] = []
     for number, line in enumerate(lines, start=1):
         if not line:
             continue
@@ -132,7 +140,7 @@ def load(text):
     return events
 
 
-def check(traces):
+def check(traces: Traces) -> None:
     """Raise `BadTrace` if the traces, {rank: [Event, ...]}, do not belong together."""
     for rank, events in traces.items():
         for number, event in enumerate(events):
@@ -148,11 +156,11 @@ def check(traces):
                 raise BadTrace(f"{where} waits for event {event.of}: it can wait for an earlier one only")
 
 
-def _event(given):
+def _event(given: dict[str, Any]) -> Event:
     parts = tuple(Part(**{**part, "tensor": _layout(part["tensor"])}) for part in given.pop("parts", ()))
     tensors = tuple(_layout(one) for one in given.pop("tensors", ()))
     return Event(**{**given, "ranks": tuple(given.get("ranks", ())), "parts": parts, "tensors": tensors})
 
 
-def _layout(given):
+def _layout(given: dict[str, Any]) -> Layout:
     return Layout(**{**given, "shape": tuple(given["shape"])})

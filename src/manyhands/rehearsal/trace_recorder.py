@@ -12,9 +12,14 @@ What it takes on itself, because a CPU cannot tell:
 Our own messages (`manyhands.comm`) choose NCCL's or gloo's way by themselves, and are not recorded.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
@@ -29,6 +34,12 @@ from manyhands.rehearsal.trace import CPU_TENSOR, CPU_WAITS, CURRENT, MESSAGES_O
 from manyhands.rehearsal.trace import Event, Layout, Part
 from manyhands.rehearsal.watched_groups import watch_groups
 from manyhands.rehearsal.works import BATCH, backend_of, completed, listed
+
+if TYPE_CHECKING:
+    import torch
+    import torch.distributed as dist
+
+    from manyhands.ledger.entry import Entry
 
 NAMES = {"allreduce": "all_reduce", "allreduce_coalesced": "all_reduce_coalesced", "allgather": "all_gather",
          "_allgather_base": "all_gather_single", "allgather_coalesced": "all_gather_coalesced",
@@ -52,22 +63,25 @@ class Recorder:
     communication. The program's errors pass through it unchanged. `gpu_chosen`: the current GPU is already this rank's.
     """
 
-    def __init__(self, heard=None, gpu_chosen=False):
-        self.events, self.log = [], self  # the taps append to a listener's log: see `append`
+    def __init__(self, heard: Callable[[Event], object] | None = None, gpu_chosen: bool = False) -> None:
+        self.events: list[Event] = []
+        self.log = self  # the taps append to a listener's log: see `append`
         self._heard = heard
-        self._events_of, self._frame = {}, None  # entry of an asynchronous call -> its number; the last c10d frame
-        self._uses, self._undo = Uses(self), []
+        self._events_of: dict[Entry, int] = {}  # entry of an asynchronous call -> its number
+        self._frame: FrameType | None = None  # the last c10d frame
+        self._uses = Uses(self)
+        self._undo: list[Callable[[], object]] = []
         self.gpu = GpuChoice(gpu_chosen)
-        self._error = None  # an error that the program has yet to catch: its event
+        self._error: Event | None = None  # an error that the program has yet to catch: its event
         self.barriers_by_gloo = False  # init_process_group is written with "gloo", and no choice: so no GPU is meant
-        self.with_cpu = set()  # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
+        self.with_cpu: set[str] = set()  # the groups that have gloo, too, as of "cpu:gloo,cuda:nccl": objects go by it
 
-    def start(self):
+    def start(self) -> None:
         taps.listen(self)
         self._undo = [*watch_groups(self), *_watch_works(self), *Reads(self).undo, *Clocks(self).undo,
                       *self._uses.watch(), *self.gpu.watch()]
 
-    def stop(self):
+    def stop(self) -> list[Event]:
         """End the recording; returns the trace."""
         while self._undo:
             self._undo.pop()()
@@ -78,14 +92,14 @@ class Recorder:
 
     # --- what the taps tell -------------------------------------------------------------------------------------------
 
-    def add(self, entry, given):
+    def add(self, entry: Entry, given: Sequence[Any]) -> None:
         """A call begins."""
         names, frame, library = _c10d_names()
         if frame is not None and frame is self._frame:  # another part of the same batch or object collective
             self._follow(entry, len(self.events) - 1)
             return
         self._frame = None
-        facts = {"group": entry.group, "ranks": entry.ranks, "library": library,
+        facts: dict[str, Any] = {"group": entry.group, "ranks": entry.ranks, "library": library,
                  "backend": "gloo" if entry.group in cpu_groups.NAMES else "nccl"}
         outer = next((name for name in names if name in OBJECTS or name == BATCH), None)
         with_device = frame if outer in OBJECTS else objects.running(names)
@@ -97,13 +111,13 @@ class Recorder:
                 facts["text"] = ""
         if outer:
             self._frame = frame
-        if outer == BATCH:
+        if outer == BATCH and frame is not None:
             operations = frame.f_locals["p2p_op_list"]
             parts = tuple(_part(one.op.__name__, one.tensor, one.peer, one.tag) for one in operations)
             number = self.note("message", call=BATCH, parts=parts, is_async=True, **facts)
             for one in () if library else operations:
                 self._uses.fly(one.tensor, number, written=one.op.__name__ == "irecv")
-        elif outer:
+        elif outer and frame is not None:
             number = self.note("collective", call=outer, root=objects.root(frame), **facts)
         elif entry.call in ("send", "recv"):
             self._message(entry, given, names, facts)
@@ -113,7 +127,7 @@ class Recorder:
             number = len(self.events) - 1
         self._follow(entry, number)
 
-    def append(self, told):
+    def append(self, told: Sequence[Any]) -> None:
         """The taps' log: of what is told only the waits are new; `add` has heard of the beginnings."""
         if told[0] != "wait":
             return
@@ -123,11 +137,11 @@ class Recorder:
             self._uses.land(number)
             self.note("wait", of=number)
 
-    def _follow(self, entry, number):
+    def _follow(self, entry: Entry, number: int) -> None:
         if self.events[number].is_async:
             self._events_of[entry] = number
 
-    def _message(self, entry, given, names, facts):
+    def _message(self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]) -> None:
         call = next((name for name in names if name in (*MESSAGES, *MESSAGES_OF_OBJECTS)), entry.call)
         tensor = given[0][0] if isinstance(given[0], (list, tuple)) else given[0]
         peer = None if entry.peer < 0 else entry.ranks[entry.peer]
@@ -137,7 +151,7 @@ class Recorder:
         if is_async and not facts["library"]:
             self._uses.fly(tensor, number, written=entry.call == "recv")
 
-    def _collective(self, entry, given, names, facts):
+    def _collective(self, entry: Entry, given: Sequence[Any], names: Sequence[str], facts: dict[str, Any]) -> None:
         place = CALLS[entry.call]
         handed_in = [] if place is None else tensors_in(given[place])
         filled = tensors_in(given[0]) if place == 1 else []
@@ -161,37 +175,40 @@ class Recorder:
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def note(self, kind, **facts):
+    def note(self, kind: str, **facts: Any) -> int:
         """Add an event at the program's line that is running; returns its number."""
         self._caught()
         return self._append(_event(kind, **facts))
 
-    def error(self, **facts):
+    def error(self, **facts: Any) -> None:
         """A call raises: it is an event when the program goes on after it, so once it was caught."""
         self._error = _event("error", **facts)
 
-    def _caught(self):
+    def _caught(self) -> None:
         error, self._error = self._error, None
         if error is not None:
             self._append(error)
 
-    def _append(self, event):
+    def _append(self, event: Event) -> int:
         self.events.append(event)
         if self._heard:
             self._heard(event)
         return len(self.events) - 1
 
 
-def _event(kind, **facts):
+def _event(kind: str, **facts: Any) -> Event:
     frame = cpu_groups.user_frame()
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
     return Event(kind, file=file, line=line, **facts)
 
 
-def _c10d_names():
+def _c10d_names() -> tuple[list[str], FrameType | None, bool]:
     """(names of the functions of torch.distributed that are running, the outermost first; the frame of the one that is
     a batch or an object collective, or None; whether another package called them, and not the program)."""
-    names, found, frame, outermost = [], None, sys._getframe(2), ""
+    names: list[str] = []
+    found: FrameType | None = None
+    frame: FrameType | None = sys._getframe(2)
+    outermost = ""
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         code = frame.f_code
         outermost = code.co_filename
@@ -205,11 +222,11 @@ def _c10d_names():
     return names[::-1], found, _CALLED.search(outermost) is None
 
 
-def _part(call, tensor, peer, tag):
+def _part(call: str, tensor: torch.Tensor, peer: int | None, tag: int | None) -> Part:
     return Part(call.removeprefix("i"), peer, tag or 0, _layout(tensor))
 
 
-def _layout(tensor):
+def _layout(tensor: torch.Tensor) -> Layout:
     from torch._prims_common import suggest_memory_format
 
     sparse = tensor.layout not in _strided()
@@ -219,7 +236,7 @@ def _layout(tensor):
                   contiguous or _dense(tensor), sparse, channels_last)
 
 
-def _dense(tensor):
+def _dense(tensor: torch.Tensor) -> bool:
     """Whether the numbers fill a piece of memory without gaps and overlaps, in any order of the dimensions."""
     filled = 1
     for stride, size in sorted((stride, size) for size, stride in zip(tensor.shape, tensor.stride()) if size > 1):
@@ -230,13 +247,13 @@ def _dense(tensor):
 
 
 @functools.cache
-def _strided():
+def _strided() -> tuple[torch.layout, ...]:
     import torch
 
-    return torch.strided, torch._mkldnn
+    return torch.strided, torch._mkldnn  # type: ignore[attr-defined]  # torch does not declare it
 
 
-def _operation(options):
+def _operation(options: Any) -> str | None:
     """"SUM" or another, where the options of a call name one."""
     if isinstance(options, str):  # of a functional collective
         return {"product": "PRODUCT"}.get(options, options.upper())
@@ -244,13 +261,13 @@ def _operation(options):
     return None if operation is None else str(getattr(operation, "op", operation)).rpartition(".")[2].split(":")[0]
 
 
-def _watch_works(recorder):
+def _watch_works(recorder: Recorder) -> list[Callable[[], object]]:
     """See to errors of communication that the program may catch, to futures, and to what a batch returns. Returns how
     to undo it."""
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
-    undo = []
+    undo: list[Callable[[], object]] = []
     # not isend and irecv: a P2POp asks whether it is given these two, and a cell may have imported them before
     for name in ("send", "recv", *MESSAGES_OF_OBJECTS, *NAMES.values(), *ROOTED, *CPU_WAITS, BATCH,
                  "monitored_barrier"):
@@ -271,14 +288,14 @@ def _watch_works(recorder):
     return undo[::-1]
 
 
-def _future(recorder):
+def _future(recorder: Recorder) -> Callable[[dist.Work], Any]:
     """`Work.get_future`: who takes the future waits by it, as DDP does for its hooks."""
     import torch.distributed as dist
 
     original = dist.Work.get_future
 
     @functools.wraps(original)
-    def get_future(work):
+    def get_future(work: dist.Work) -> Any:
         if sys._getframe(1).f_code.co_filename != taps.__file__:
             taps.followed(work)
         return original(work)
@@ -286,9 +303,9 @@ def _future(recorder):
     return get_future
 
 
-def _noting_errors(recorder, name, original):
+def _noting_errors(recorder: Recorder, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def call(*args, **kwargs):
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return original(*args, **kwargs)
         except RuntimeError as error:

@@ -1,15 +1,22 @@
 """What a rehearsal sees of groups when they are made: which backend was asked for, and which members."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from manyhands import gpu_stand_in
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.stack import is_user_file
 
+if TYPE_CHECKING:
+    from manyhands.rehearsal.trace_recorder import Recorder
 
-def watch_groups(recorder):
+
+def watch_groups(recorder: Recorder) -> list[Callable[[], object]]:
     """See to groups: those that are asked of NCCL are made of gloo here, and those that name gloo are the CPU's.
 
     Returns how to undo it.
@@ -17,10 +24,11 @@ def watch_groups(recorder):
     import torch.distributed as dist
     from torch.distributed import distributed_c10d as c10d
 
-    original_init, original_group, undo = c10d.init_process_group, c10d.new_group, []
+    original_init, original_group = c10d.init_process_group, c10d.new_group
+    undo: list[Callable[[], object]] = []
 
     @functools.wraps(original_init)
-    def init_process_group(*args, **kwargs):
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
         original_init(**_for_a_cpu(original_init, args, kwargs))
         given = _by_name(original_init, args, kwargs)
         backend = given.get("backend")
@@ -31,7 +39,7 @@ def watch_groups(recorder):
             recorder.with_cpu.add("0")
 
     @functools.wraps(original_group)
-    def new_group(*args, **kwargs):
+    def new_group(*args: Any, **kwargs: Any) -> Any:
         given = _for_a_cpu(original_group, args, kwargs)
         if is_user_file(sys._getframe(1).f_code.co_filename) and not given.get("use_local_synchronization"):
             ranks = given.get("ranks")
@@ -51,11 +59,11 @@ def watch_groups(recorder):
     return undo
 
 
-def _by_name(function, args, kwargs):
+def _by_name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     return dict(inspect.signature(inspect.unwrap(function)).bind_partial(*args, **kwargs).arguments)
 
 
-def _for_a_cpu(function, args, kwargs):
+def _for_a_cpu(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call that makes a group, by name: gloo in place of NCCL, without what only a GPU has."""
     given = _by_name(function, args, kwargs)
     if "nccl" in str(given.get("backend") or "").lower() and not gpu_stand_in.active():  # which does so itself

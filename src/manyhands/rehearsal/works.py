@@ -1,51 +1,61 @@
 """The works that calls return, as a program uses them: the list of a batch (with gloo a work of each message, with NCCL
 one of all), and the question whether one has ended."""
 
+from __future__ import annotations
+
 import dis
 import functools
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.cluster.on_rank import cpu_groups
 from manyhands.cluster.on_rank.stack import is_user_file
 from manyhands.ledger import taps
 
+if TYPE_CHECKING:
+    import torch.distributed as dist
+
+    from manyhands.rehearsal.trace_recorder import Recorder
+
 BATCH = "batch_isend_irecv"
 
 
-def listed(recorder, original):
+def listed(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     """`batch_isend_irecv` whose works tell the recorder if the program takes more than one of them."""
     @functools.wraps(original)
-    def batch_isend_irecv(p2p_op_list):
+    def batch_isend_irecv(p2p_op_list: Sequence[Any]) -> Works:
         return Works(original(p2p_op_list), recorder, backend_of(p2p_op_list[0].group))
 
     return batch_isend_irecv
 
 
-class Works(list):
+class Works(list[Any]):
     """The works of a batch. It notes where the program takes another one than the first, unless it has asked how many
     there are."""
 
-    def __init__(self, works, recorder, backend):
+    def __init__(self, works: Iterable[Any], recorder: Recorder, backend: str) -> None:
         super().__init__(works)
-        self._recorder, self._backend = recorder, backend
+        self._recorder: Recorder | None = recorder
+        self._backend = backend
 
-    def __len__(self):
+    def __len__(self) -> int:
         self._recorder = None
         return super().__len__()
 
-    def __getitem__(self, place):
+    def __getitem__(self, place: Any) -> Any:
         if isinstance(place, int) and place not in (0, -1):
             self._taken()
         return super().__getitem__(place)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         frame = sys._getframe(1)
         code, at = frame.f_code.co_code, frame.f_lasti
         if dis.opname[code[at]] == "UNPACK_SEQUENCE" and code[at + 1] != 1:  # send, receive = batch_isend_irecv(...)
             self._taken()
         return super().__iter__()
 
-    def _taken(self):
+    def _taken(self) -> None:
         if self._recorder and is_user_file(sys._getframe(2).f_code.co_filename):
             self._recorder.note("works", call=BATCH, backend=self._backend)
 
@@ -53,19 +63,19 @@ class Works(list):
 Works.__name__ = "list"  # what Python says of it to a program: "'list' object has no attribute 'wait'"
 
 
-def backend_of(group):
+def backend_of(group: object) -> Literal["gloo", "nccl"]:
     """"gloo" where NCCL has nothing to do with the group, else "nccl"."""
     return "gloo" if str(getattr(group, "group_name", "")) in cpu_groups.NAMES else "nccl"
 
 
-def completed():
+def completed() -> Callable[[dist.Work], bool]:
     """`Work.is_completed`: who is told that a work has ended need not wait for it."""
     import torch.distributed as dist
 
     original = dist.Work.is_completed
 
     @functools.wraps(original)
-    def is_completed(work):
+    def is_completed(work: dist.Work) -> bool:
         ended = original(work)
         if ended and is_user_file(sys._getframe(1).f_code.co_filename):
             taps.followed(work)

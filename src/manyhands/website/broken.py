@@ -1,7 +1,9 @@
 """Notebooks that cannot be shown: which, in which cell, and why."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.validator import iter_validate
@@ -9,7 +11,7 @@ from nbformat.validator import iter_validate
 HEAD = 60  # characters of a cell that are quoted
 
 
-def problems(path, name):
+def problems(path: str | Path, name: str | Path) -> list[str]:
     """Sentences on what is wrong with the notebook at `path`, which the reader knows as `name`; none if it is sound."""
     try:
         notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -19,11 +21,11 @@ def problems(path, name):
         return [f"{name}: this is not UTF-8 text: {error.reason} at byte {error.start}"]
     if not isinstance(notebook, dict) or "cells" not in notebook:
         return [f"{name}: this is not a notebook: it has no cells"]
-    found = {}  # one sentence a cell: the schema's later ones follow from the first
-    for error in iter_validate(notebook, relax_add_props=True):
-        where = list(error.absolute_path)
+    found: dict[int | None, str] = {}  # one sentence a cell: the schema's later ones follow from the first
+    for complaint in iter_validate(notebook, relax_add_props=True):
+        where = list(complaint.absolute_path)
         number = where[1] if where[:1] == ["cells"] and len(where) > 1 else None
-        found.setdefault(number, f"{place(name, notebook, number)}: {_why(error)}")
+        found.setdefault(number, f"{place(name, notebook, number)}: {_why(complaint)}")
     if found:
         return list(found.values())
     return [f"{place(name, notebook, number)}: it is stored with an error, {output['ename']}: {_line(output['evalue'])}"
@@ -32,22 +34,22 @@ def problems(path, name):
             for output in cell["outputs"] if output["output_type"] == "error"]
 
 
-def place(name, notebook, number):
+def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
     """`notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`; cells count from 1, as a reader counts."""
     if number is None:
-        return name
+        return str(name)
     source = notebook["cells"][number].get("source", "") if isinstance(notebook["cells"][number], dict) else ""
     words = _line("".join(source))
     return f"{name}, cell {number + 1} of {len(notebook['cells'])}" + (f' ("{words}")' if words else "")
 
 
-def _why(error):
+def _why(error: Any) -> str:
     """The innermost reason of a schema's complaint."""
     while error.context:
         error = min(error.context, key=lambda one: (one.validator == "enum", -len(one.absolute_path)))
     return error.message[:200]
 
 
-def _line(text):
+def _line(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= HEAD else line[:HEAD] + "..."

@@ -2,9 +2,12 @@
 a search without a server.
 """
 
+from __future__ import annotations
+
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 
@@ -12,19 +15,22 @@ from manyhands.learner import outcomes
 from manyhands.units import find_root
 from manyhands.website import glossary, heads, search_words, try_it, web_predictions
 
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
 TEXTS = "search_texts.js"
 
 
-def title_of(path):
+def title_of(path: str | Path) -> str | None:
     """What an SVG file says it shows: its `aria-label`, else its `<title>`; None if it says nothing."""
     picture = ElementTree.parse(path).getroot()
     found = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
     return " ".join(found.split()) if found else None
 
 
-def name_pictures(app, doctree, docname):
+def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """MyST-NB names a picture after its file; its own title says more."""
     for image in doctree.findall(nodes.image):
         for path in (Path(app.srcdir, image["uri"]), Path(app.outdir, image["uri"]), Path(image["uri"])):
@@ -33,7 +39,7 @@ def name_pictures(app, doctree, docname):
                 break
 
 
-def ask(app, docname, source):
+def ask(app: Sphinx, docname: str, source: list[str]) -> None:
     """Tutorials ask for predictions, and have figures to play with; the notebook that a reader can download stays as it
     is."""
     if docname.startswith("notebooks/") and docname != "notebooks/index":
@@ -41,7 +47,8 @@ def ask(app, docname, source):
         source[0] = web_predictions.with_forms(source[0], outcomes.read(find_root()))
 
 
-def add_files(app, pagename, templatename, context, doctree):
+def add_files(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
+              doctree: nodes.document | None) -> None:
     """What one page alone needs."""
     if pagename == PRINTED:
         app.add_css_file("one_sheet.css", priority=900)  # over course.css
@@ -55,7 +62,7 @@ def add_files(app, pagename, templatename, context, doctree):
         app.add_js_file("glossary.js")
 
 
-def write_texts(app, failed):
+def write_texts(app: Sphinx, failed: Exception | None) -> None:
     """The texts of all pages as a script: a page that was opened from the disk may not fetch another one."""
     if failed is None and app.builder.format == "html":
         texts = {app.builder.get_target_uri(name): app.env.get_doctree(name).astext()
@@ -64,7 +71,7 @@ def write_texts(app, failed):
         Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
 
 
-def setup(app):
+def setup(app: Sphinx) -> dict[str, Any]:
     search_words.setup(app)
     app.connect("source-read", ask)
     app.connect("doctree-read", glossary.give_addresses)

@@ -1,12 +1,20 @@
 """The glossary on the site: an address for each term, and its entries where units use them and in the search."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 from sphinx import addnodes
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
 
 PAGE = "docs/GLOSSARY"
 ENTRIES = "glossary_entries.js"
@@ -20,15 +28,15 @@ TOO_COMMON = set("""capacity challenge chief clinic commit delegate efficiency e
                  strategy""".split())
 
 
-def anchor(term):
+def anchor(term: str) -> str:
     """The address of a term on the page: `all-reduce`, `grouped-query-attention-gqa`."""
     return re.sub(r"[^a-z0-9]+", "-", term.lower()).strip("-")
 
 
 @cache
-def entries(text):
+def entries(text: str) -> dict[str, str]:
     """{term: explanation} of the glossary's Markdown: its bullets, without their marks."""
-    found = {}
+    found: dict[str, str] = {}
     for bullet in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
         if entry := _ENTRY.match(bullet.partition("\n\n")[0]):
             words = re.sub(r"\[([^\]]+)\](\([^)]*\))?|[*`]", lambda link: link[1] or "", entry["text"])
@@ -36,13 +44,13 @@ def entries(text):
     return found
 
 
-def spellings(term):
+def spellings(term: str) -> set[str]:
     """How a text writes a term: also without what is in brackets or after a comma, without a hyphen, in the plural."""
     short = re.sub(r"\s*\(.*\)|,.*", "", term)
     return {form for one in (term, short) for form in (one, one + "s", one.replace("-", " "))}
 
 
-def write_entries(app, failed):
+def write_entries(app: Sphinx, failed: Exception | None) -> None:
     """The entries as a script, because a page that was opened from the disk may not fetch another one."""
     if failed is None and app.builder.format == "html":
         known = {anchor(term): [term, words] for term, words in _known(app).items()}
@@ -50,7 +58,7 @@ def write_entries(app, failed):
         Path(app.outdir, "_static", ENTRIES).write_text(f"const GLOSSARY = {text};\n", encoding="utf-8")
 
 
-def give_addresses(app, doctree):
+def give_addresses(app: Sphinx, doctree: nodes.document) -> None:
     """Each entry of the glossary gets an anchor. A search for its term finds it and the unit that it names first."""
     page = app.env.docname
     if page == PAGE:
@@ -69,18 +77,18 @@ def give_addresses(app, doctree):
             section.insert(0, _indexed(terms, section["ids"][0]))
 
 
-def _indexed(terms, name):
+def _indexed(terms: Iterable[str], name: str) -> addnodes.index:
     written = {term.replace("-", mark) for term in terms for mark in ("-", " ", "_", "")}
     return addnodes.index(entries=[("single", form, name, "main", None) for form in sorted(written)])
 
 
-def _known(app):
+def _known(app: Sphinx) -> dict[str, str]:
     """{term: explanation} of the site's glossary; empty if it has none."""
     path = Path(app.env.doc2path(PAGE))
     return entries(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def link_terms(app, doctree, docname):
+def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """In a unit, the first occurrence of each term leads to its entry, which the page shows on hover and on focus."""
     known = _known(app)
     if not known or not docname.startswith(SHOWN_ON) or docname.endswith("/index"):
@@ -88,11 +96,13 @@ def link_terms(app, doctree, docname):
     forms = {form: term for term in known if term not in TOO_COMMON for form in spellings(term)}
     longest_first = "|".join(map(_any_case, sorted(forms, key=len, reverse=True)))
     pattern = re.compile(rf"(?<![\w-])({longest_first})(?![\w-])")
-    page, seen = app.builder.get_relative_uri(docname, PAGE), set()
+    page = app.builder.get_relative_uri(docname, PAGE)
+    seen: set[str] = set()
     for text in list(doctree.findall(nodes.Text)):
         if any(isinstance(parent, _SKIPPED) for parent in _above(text)):
             continue
-        parts, end = [], 0
+        parts: list[nodes.Node] = []
+        end = 0
         for found in pattern.finditer(text.astext()):
             term = forms.get(found[0]) or forms[found[0].lower()]
             if term in seen:
@@ -106,11 +116,11 @@ def link_terms(app, doctree, docname):
             text.parent.replace(text, [part for part in (*parts, nodes.Text(text.astext()[end:])) if part.astext()])
 
 
-def _any_case(form):
+def _any_case(form: str) -> str:
     """A pattern for a form: "Zeros" is not ZeRO, but a sentence may begin with "Barriers"."""
     return f"(?i:{re.escape(form)})" if form == form.lower() else re.escape(form)
 
 
-def _above(node):
+def _above(node: Any) -> Iterator[Any]:
     while (node := node.parent) is not None:
         yield node

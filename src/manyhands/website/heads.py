@@ -1,10 +1,16 @@
 """What a page says of itself to those that link to it, and what the theme writes into pages that nobody needs."""
 
+from __future__ import annotations
+
 import re
 from html import escape, unescape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 LONGEST = 200  # letters of a description
 FIRST_TITLE = "Distributed training, by doing it"
@@ -12,7 +18,8 @@ CARD = "_static/card.png"  # 1200 x 630
 STRAY = ("_static/webpack-macros.html",)  # a template of the theme's
 
 
-def describe(app, pagename, templatename, context, doctree):
+def describe(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any],
+             doctree: nodes.document | None) -> None:
     """The page's description, also as OpenGraph data; a picture needs the site's address (`--address`)."""
     words = description(doctree) if doctree is not None else ""
     title = FIRST_TITLE if pagename == app.config.root_doc else re.sub("<[^>]*>", "", context.get("title") or "")
@@ -27,12 +34,12 @@ def describe(app, pagename, templatename, context, doctree):
     context["metatags"] = "\n    ".join(["", *tags])
 
 
-def _attribute(text):
+def _attribute(text: str) -> str:
     """Text as an attribute's value; a title that Sphinx hands over is escaped already."""
     return escape(unescape(text))
 
 
-def description(doctree):
+def description(doctree: nodes.document) -> str:
     """The first paragraph that has a sentence, cut at a word; of the first page, which is HTML, its lead."""
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
@@ -43,7 +50,7 @@ def description(doctree):
     return " ".join(re.sub("<[^>]*>", "", lead[1]).split()) if lead else ""
 
 
-def tidy(folder):
+def tidy(folder: str | Path) -> None:
     """Take out of the pages in `folder` what nobody needs: a second and third viewport, scripts that are loaded before
     they are asked for (which a browser refuses from the disk), and table heads without text."""
     for name in STRAY:
@@ -53,7 +60,7 @@ def tidy(folder):
             path.write_text(tidied(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def tidied(page):
+def tidied(page: str) -> str:
     head, end, body = page.partition("</head>")
     head = re.sub(r'\s*<link rel="preload"[^>]*>', "", head)
     first, mark, rest = head.partition('<meta name="viewport"')

@@ -22,15 +22,16 @@ class Links:
     words. Pictures of other hosts, badges, are left out: no page of the site asks another host for anything.
     """
 
-    def __init__(self, page, root):
-        self.folder, self.root, self.asked = PurePosixPath(page).parent, Path(root), set()
+    def __init__(self, page: str, root: str | Path) -> None:
+        self.folder, self.root = PurePosixPath(page).parent, Path(root)
+        self.asked: set[str] = set()
         self.planned = {unit.name for unit in units(root) if unit.planned}
 
-    def mended(self, text):
+    def mended(self, text: str) -> str:
         """`text` with the links of the site; code stays as it is."""
-        code = []
+        code: list[str] = []
 
-        def put_away(found):
+        def put_away(found: re.Match[str]) -> str:
             code.append(found.group())
             return f"\0{len(code) - 1}\0"
 
@@ -39,14 +40,14 @@ class Links:
         text = _DEFINED.sub(self._definition, _LINK.sub(self._link, text))
         return re.sub("\0(\\d+)\0", lambda found: code[int(found.group(1))], text)
 
-    def _picture(self, found):
+    def _picture(self, found: re.Match[str]) -> str:
         address = found[1] or found[2]
         if re.match(r"[a-z]+:|//", address):
             return "" if not address.startswith(("data:", "attachment:")) else found.group()
         self.asked.add(os.path.normpath(self.folder / address))
         return found.group()
 
-    def _link(self, found):
+    def _link(self, found: re.Match[str]) -> str:
         words, address = found.groups()
         if not words:  # of a badge
             return ""
@@ -57,12 +58,12 @@ class Links:
             return f'<a href="{there}">{words}</a>'
         return f"[{words}]({there})"
 
-    def _definition(self, found):
+    def _definition(self, found: re.Match[str]) -> str:
         label, address = found.groups()
         there = self._place(address)
         return "" if there is None else f"[{label}]: {there}"
 
-    def _place(self, address):
+    def _place(self, address: str) -> str | None:
         """The address in the site of what `address` leads to; None where the site does not have it."""
         target, mark, anchor = address.partition("#")
         if not target or re.match(r"[a-z]+:", address):
@@ -80,5 +81,5 @@ class Links:
             self.asked.add(str(path))
         return self._from_here(path) + mark + anchor
 
-    def _from_here(self, path):
+    def _from_here(self, path: str | PurePosixPath) -> str:
         return os.path.relpath(path, self.folder)

@@ -1,9 +1,16 @@
 """The pages in front of the others: the first page, and the lists of tutorials, labs, slides and manuals."""
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from manyhands.units import Unit
 
 WIDER = 40  # a cover is drawn for the deck's letters; without them, words may be longer than its frame
 FIRST = Path(__file__).with_name("first_page.md")
@@ -41,7 +48,7 @@ MANUALS = {  # the others are listed under the last heading, without a sentence
 }
 
 
-def first_page(root, there):
+def first_page(root: Path, there: Sequence[Unit]) -> str:
     """The front page: one picture, one sentence, three doors, and a card for each unit."""
     picture = _alt(root, "00_preflight", FRONT_PICTURE) or "Ranks that wait for a rank that did not arrive"
     figure = FIGURE if any(unit.number == "00" for unit in there) else ""
@@ -49,14 +56,14 @@ def first_page(root, there):
     return text.format(picture=escape(picture), units=len(there), figure=figure, cards=cards(root, there, "", "h3"))
 
 
-def cards(root, there, up, heading):
+def cards(root: Path, there: Iterable[Unit], up: str, heading: str) -> str:
     """A card for each unit, with its picture, its sentence and its minutes. `up` leads to the first page's folder, and
     `heading` is the tag of the cards' titles, one level below the heading above them."""
     found = [_card(root, unit, up, heading) for unit in there]
     return '<div class="cards">\n' + "\n".join(found) + "\n</div>"
 
 
-def _card(root, unit, up, heading):
+def _card(root: Path, unit: Unit, up: str, heading: str) -> str:
     alt = _alt(root, unit.name, f"{unit.number}_cover")
     picture = f'<img src="{up}_static/covers/{unit.number}.svg" alt="{escape(alt)}">' if alt else ""
     tutorial, lab = (f"{part} min" if part else "" for part in unit.minutes)
@@ -69,27 +76,27 @@ def _card(root, unit, up, heading):
             f'<p class="facts">{made} · <a href="{to_lab}">lab {lab}</a></p></div>')
 
 
-def breakable(title):
+def breakable(title: str) -> str:
     """A title as HTML; MultiWorkerMirroredStrategy may break before a capital."""
     return re.sub("(?<=[a-z])(?=[A-Z])", "<wbr>", escape(title))
 
 
-def covers(root, there):
+def covers(root: Path, there: Iterable[Unit]) -> dict[str, str]:
     """{name in `_static/covers`: SVG} of the cards and of the first page."""
     wanted = {"front": FRONT_PICTURE, **{unit.number: f"{unit.number}_cover" for unit in there}}
     found = {name: root / "slides" / "figures" / f"{figure}.svg" for name, figure in wanted.items()}
     return {f"{name}.svg": _wider(path.read_text(encoding="utf-8")) for name, path in found.items() if path.is_file()}
 
 
-def _wider(text):
-    def frame(found):
+def _wider(text: str) -> str:
+    def frame(found: re.Match[str]) -> str:
         left, top, width, height = map(float, found[1].split())
         return f'viewBox="{left - WIDER:g} {top:g} {width + 2 * WIDER:g} {height:g}"'
 
     return re.sub(r'viewBox="([^"]*)"', frame, text, count=1)
 
 
-def _alt(root, name, figure):
+def _alt(root: Path, name: str, figure: str) -> str:
     """What the unit's deck says that a figure shows; "" if the deck does not show it."""
     deck, picture = root / "slides" / f"{name}.md", root / "slides" / "figures" / f"{figure}.svg"
     if not (deck.is_file() and picture.is_file()):
@@ -98,12 +105,12 @@ def _alt(root, name, figure):
     return found[1] if found else ""
 
 
-def tutorials(root, there):
+def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
     return ["You can read the tutorials here with all outputs, and predict what their runs will give. To run them, use "
             "`make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")]
 
 
-def labs(root, there):
+def labs(root: Path, there: Iterable[Unit]) -> list[str]:
     rows = [f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | {unit.title} "
             f"| {unit.minutes[1] or ''} | <a href=\"../downloads/{unit.name}.zip\" download>{unit.name}.zip</a> |"
             for unit in there]
@@ -111,17 +118,17 @@ def labs(root, there):
             "| # | lab | unit | minutes | download |", "|---|---|---|---|---|", *rows]
 
 
-def _lab_title(root, unit):
+def _lab_title(root: Path, unit: Unit) -> str:
     """The lab's own title, without "06 Lab:"."""
     try:
-        [first, *_] = json.loads((root / unit.lab).read_text(encoding="utf-8"))["cells"]
+        [first, *_] = json.loads((root / (unit.lab or "")).read_text(encoding="utf-8"))["cells"]
         [line] = re.findall(r"^# \d\d Lab: *(.+)$", "".join(first["source"]), re.MULTILINE)
         return line[0].upper() + line[1:]
     except (ValueError, KeyError, TypeError):  # a broken notebook is reported later
         return unit.title
 
 
-def slides(root, there):
+def slides(root: Path, there: Iterable[Unit]) -> list[str]:
     rows = []
     for unit in there:
         pages, words = _deck(root, unit)
@@ -131,7 +138,7 @@ def slides(root, there):
             "| # | deck | about | slides | to print |", "|---|---|---|---|---|", *rows]
 
 
-def _deck(root, unit):
+def _deck(root: Path, unit: Unit) -> tuple[int | str, str]:
     """(number of slides, subtitle) of a unit's deck."""
     path = root / "slides" / f"{unit.name}.md"
     if not path.is_file():
@@ -142,10 +149,10 @@ def _deck(root, unit):
     return len(re.findall(r"^---$", text, re.MULTILINE)) + 1, subtitle[1].replace("&shy;", "") if subtitle else ""
 
 
-def manuals(texts):
+def manuals(texts: Collection[str]) -> list[str]:
     """The manuals under their headings, each with a sentence; those that `MANUALS` does not name are the last ones."""
     named = {name for pages in MANUALS.values() for name in pages}
-    lines = []
+    lines: list[str] = []
     for title, pages in MANUALS.items():
         found = {name: words for name, words in pages.items() if name in texts}
         if title == "For maintainers":
@@ -155,5 +162,5 @@ def manuals(texts):
     return lines
 
 
-def _doc(name):
+def _doc(name: str) -> str:
     return "[The course, and how to begin](/README.md)" if name == "README" else f"{{doc}}`/{name}`"

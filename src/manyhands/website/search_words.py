@@ -17,12 +17,12 @@ var splitQuery = (query) => query
   .match(/[\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)*/gu) ?? [];
 """
 
-    def split(self, input):
+    def split(self, input: str) -> list[str]:
         found = []
         for word in COMPOUND.findall(input):
             found += [word, *word.split("-")] if "-" in word else [word]
         return found
 
 
-def setup(app):
+def setup(app: object) -> None:
     languages["en"] = CourseEnglish

@@ -16,7 +16,7 @@ from manyhands.units import NotAClone, find_root
 MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
     made = parser("site", "Build the course as a web site that needs no network and no server: tutorials, labs, "
                           "decks, manuals, glossary and cheat sheet.", ["", "--output /srv/www/course"])
     made.add_argument("--output", metavar="FOLDER", help="where to write it (build/site of the clone)")
@@ -32,7 +32,7 @@ def main(argv):
     return 0
 
 
-def build(root, folder, address=""):
+def build(root: Path, folder: Path, address: str = "") -> None:
     """Write the site of the clone at `root` into `folder`, which is replaced when all has worked, and not before;
     `address` is where it will be served, if that is known."""
     begun = time.monotonic()
@@ -52,7 +52,7 @@ def build(root, folder, address=""):
           f"open {folder / 'index.html'}")
 
 
-def _pages(root, place, address):
+def _pages(root: Path, place: Path, address: str) -> Path:
     """The finished site in a folder of `place`."""
     if not find_spec("myst_nb"):
         raise BuildError("The packages of requirements-site.txt are missing. `make site` installs them, or:\n"

@@ -14,7 +14,7 @@ A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 1
 _COMPLAINT = re.compile(r"(?P<path>[^\n:]+?)(?::(?P<line>\d+))?: (?:WARNING|ERROR|CRITICAL|SEVERE): (?P<text>.*)")
 
 
-def run(root, source, target, address=""):
+def run(root: Path, source: Path, target: Path, address: str = "") -> None:
     """Write the pages of `source`, which will be served at `address`, into the folder `target`; BuildError with every
     complaint of Sphinx if it has one."""
     complaints = source.parent / "complaints.txt"
@@ -31,7 +31,7 @@ def run(root, source, target, address=""):
         raise BuildError(f"Sphinx ended with status {done.returncode}:\n{(done.stderr or done.stdout).strip()[-3000:]}")
 
 
-def in_words(line, source):
+def in_words(line: str, source: Path) -> str:
     """A complaint with the file's path in the clone, and for a notebook with its cell."""
     found = _COMPLAINT.fullmatch(line)
     if not found:

@@ -17,7 +17,7 @@ FIGURES = {  # page -> before which heading, what, and its script
 }
 
 
-def with_figure(page, text):
+def with_figure(page: str, text: str) -> str:
     """The notebook `text` of a page with its figure, if the page has one."""
     if page not in FIGURES:
         return text

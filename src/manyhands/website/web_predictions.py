@@ -4,23 +4,30 @@
 can still be read.
 """
 
+from __future__ import annotations
+
 import ast
 import json
+from collections.abc import Mapping
 from html import escape
+from typing import TYPE_CHECKING, Any, cast
 
 from manyhands.learner.questions import calls, question_of
+
+if TYPE_CHECKING:
+    from manyhands.learner.questions import Question
 
 BUTTONS = ('<p class="prediction-buttons" hidden><button type="submit" class="button">Lock</button>'
            '<button type="button" class="button quiet">Show the output without a prediction</button></p>')
 ONLY = (ast.Import, ast.ImportFrom, ast.Expr)
 
 
-def with_forms(text, outcomes):
+def with_forms(text: str, outcomes: Mapping[str, Any]) -> str:
     """The notebook `text` with forms and outcomes as outputs of the cells that ask and settle; `outcomes` is {name of a
     question: what the run gave}. A notebook that cannot be read stays as it is, and is reported elsewhere."""
     try:
         notebook = json.loads(text)
-        asked = {}
+        asked: dict[str, Question] = {}
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 _change(cell, asked, outcomes)
@@ -29,7 +36,7 @@ def with_forms(text, outcomes):
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
-def _change(cell, asked, outcomes):
+def _change(cell: dict[str, Any], asked: dict[str, Question], outcomes: Mapping[str, Any]) -> None:
     source = "".join(cell["source"])
     found = calls(source)
     if not found:
@@ -40,8 +47,8 @@ def _change(cell, asked, outcomes):
             question = question_of(call)
             asked[question.name] = question
             shown.append(_form(question, outcomes.get(question.name)))
-        elif question := asked.get(call.args[0].value):
-            shown.append(_outcome(question, outcomes.get(question.name)))
+        elif known := asked.get(str(cast(ast.Constant, call.args[0]).value)):
+            shown.append(_outcome(known, outcomes.get(known.name)))
     machinery = all(isinstance(node, ONLY) for node in ast.parse(source).body)
     tags = cell.setdefault("metadata", {}).setdefault("tags", [])
     tags.append("remove-input" if machinery else "hide-input")
@@ -49,7 +56,7 @@ def _change(cell, asked, outcomes):
                        for html in shown if html] + cell["outputs"]
 
 
-def _form(question, came):
+def _form(question: Question, came: Any) -> str:
     name = escape(question.name)
     if question.choices:
         answers = "".join(f'<label><input type="radio" name="{name}" value="{escape(choice)}"> {escape(choice)}</label>'
@@ -66,7 +73,7 @@ def _form(question, came):
             '<p class="prediction-told" role="status"></p></form>')
 
 
-def _outcome(question, came):
+def _outcome(question: Question, came: Any) -> str:
     if came is None:
         return ""
     return (f'<details class="settled" data-settles="{escape(question.name)}"><summary>What the run gave</summary>'

@@ -8,9 +8,10 @@ import pytest
 
 from manyhands.clinic import clinic_words as words
 from manyhands.clinic import conclude, costs
-from manyhands.clinic.conclude import Conclusion, Said, percent
+from manyhands.clinic.conclude import Conclusion, Said
 from manyhands.clinic.page import as_html
 from manyhands.clinic.plain_page import WIDTH, as_text
+from manyhands.clinic.shown_values import percent
 from manyhands.clinic.visit import Visit
 from manyhands.rehearsal import Event, Layout, judge
 from manyhands.rehearsal.rehearse_command import Rehearsal

@@ -178,3 +178,11 @@ def test_tensor_parallelism_by_hand_in_groups_of_two():
     for group in (lambda rank: (rank // 2 * 2, rank // 2 * 2 + 1), lambda rank: (0, 1, 2, 3)):
         assert tensor_parallel(averaged=group)[0] == [("other parameters", list(group(0)))]
     assert tensor_parallel(norm=lambda rank: 1.0 + rank % 2)[0] == [("copies", [0, 1])]
+
+
+def test_ranks_of_which_only_later_ones_hold_shards_train_parts():
+    shard = {"placements": [("shard", 0, False)], "mesh": [1, 2], "data": [], "shape": (4,)}
+    seen = {rank: {"flat": False, "sharded": {"b": shard} if rank else {}, "start": {"b" if rank else "a": torch.ones(4 - 2 * (rank > 0))},
+                   "steps": [{"calls": [], "messages": []}]} for rank in range(3)}
+    evidence, mistakes, layout = examined(SimpleNamespace(ranks=3, seen=seen, cost={}, one=None))
+    assert evidence is None and mistakes == [] and layout.kinds == ["parts"] and not layout.settled

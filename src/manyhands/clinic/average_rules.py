@@ -1,0 +1,45 @@
+"""What is wrong with how ranks that take their steps alone put together what they have learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from manyhands.clinic.evidence import apart, fit, vector
+from manyhands.clinic.judge import NEAR
+from manyhands.clinic.rule import Finding
+
+if TYPE_CHECKING:
+    import torch
+
+    from manyhands.clinic.noted import AverageNoted
+
+TOGETHER = 1e-2  # how near, in parts of its length, the average of what ranks have learned is to their mean
+
+
+def share_outer(averages: list[AverageNoted | None]) -> bool:
+    """Whether the outer optimisers of all ranks got the same, so that ranks that began apart stay apart."""
+    given = [one["given"] for one in averages if one and one.get("given")]
+    return len(given) == len(averages) and all(apart(one.get(name), part) < TOGETHER for one in given[1:]
+                              for name, part in given[0].items())
+
+
+def average_mistakes(averages: list[AverageNoted | None]) -> list[Finding]:
+    """What is wrong with the average of the ranks' weights, or, where an outer optimiser takes a step, of the changes
+    of them, as `average_seen` has noted it on each rank."""
+    noted, n = [one for one in averages if one], len(averages)
+    if len(noted) < n or len({(one["step"], "given" in one) for one in noted}) > 1:
+        return []
+    outer, step = "given" in noted[0], noted[0]["step"]
+    first = noted[0]["given"] if outer else noted[0]["after"]
+    names = sorted(first)
+    sizes = [first[name].numel() for name in names]
+    parts = [vector(one["before"], names, sizes) for one in noted]
+    if outer:
+        parts = [vector(one["from"], names, sizes) - part for one, part in zip(noted, parts)]
+    result = vector(first, names, sizes)
+    factor, rest = fit(result, cast("torch.Tensor", sum(parts)) / n)
+    if rest < TOGETHER:
+        summed = abs(abs(factor) / n - 1) < NEAR
+        return [Finding("weights summed", {"n": n, "step": step})] if summed else []
+    own = [rank for rank, part in enumerate(parts) if outer and fit(result, part)[1] < TOGETHER]
+    return [Finding("one rank's weights", {"rank": own[0], "step": step})] if own else []
