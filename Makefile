@@ -14,7 +14,7 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
-RUN_WITH_SITE = $(RUN) --with requirements-site.txt
+RUN_WITH_SITE = $(RUN) --with dev
 
 .PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers test-oldest test-wheel bench doctor clean python3
 
