@@ -30,6 +30,7 @@ def dry_run(*words):
     (["lab", "ARGS=--no-browser"], "run --horovod-later manyhands lab --no-browser"),
     (["test", "ARGS=-k launch"], "run --with dev pytest -n 3 --dist loadfile --no-loadscope-reorder -k launch"),
     (["site", "ARGS=--output there"], "run --with dev manyhands site --output there"),
+    (["coverage", "ARGS=tests/unit"], "run --with dev tests.coverage_run -n 3 --dist loadfile --no-loadscope-reorder tests/unit"),
     (["setup"], "setup"),
     (["offline"], "offline"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),
