@@ -14,9 +14,9 @@ export MANYHANDS_TORCH_FIND_LINKS := $(TORCH_FIND_LINKS)
 
 BOOTSTRAP = python3 src/manyhands/cli/bootstrap.py
 RUN = @$(BOOTSTRAP) run
-RUN_WITH_SITE = $(RUN) --with requirements-site.txt
+RUN_WITH_SITE = $(RUN) --with dev
 
-.PHONY: help lab test test-quick setup offline build adopt slides site check test-gpu test-containers test-oldest test-wheel bench doctor clean python3
+.PHONY: help lab test test-quick setup offline build adopt slides site check coverage test-gpu test-containers test-oldest test-wheel bench doctor clean python3
 
 ##@ Learners
 help:               ## this list
@@ -44,6 +44,9 @@ test-quick: python3 ## the unit tests, the drift test, one lab and one notebook:
 	$(RUN) pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/test_drift.py \
 	  "tests/labs/test_labs.py::test_solution_gets_full_marks[06_ddp]" \
 	  "tests/notebooks/test_notebooks.py::test_every_output_is_as_stored[notebooks/00_preflight.ipynb]" $(ARGS)
+
+coverage: python3   ## the tests, and which lines they run, also in kernels and on ranks: a table, and pages in build/coverage/pages
+	$(RUN_WITH_SITE) tests.coverage_run -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 build: python3      ## sources -> notebooks, solutions, labs
 	$(RUN) manyhands build $(NB) $(ARGS)

@@ -26,7 +26,7 @@ PYTHON = "3.12"
 PLATFORMS = ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_26_x86_64", "manylinux_2_17_x86_64",
              "manylinux2014_x86_64", "manylinux_2_12_x86_64", "manylinux2010_x86_64", "manylinux_2_5_x86_64",
              "manylinux1_x86_64"]
-COURSE = ("src", "tests", "notebooks", "solutions", "sources", "constraints.txt", "requirements.txt", "pyproject.toml",
+COURSE = ("src", "tests", "notebooks", "solutions", "sources", "constraints.txt", "pyproject.toml",
           "environment.yml", "README.md", "docs/HANGS.md")
 UNNEEDED = re.compile(r"(^|/)(tests?|include|sample_data)/|\.(a|pyi|pyx|pxd|h)$|^[^/]+\.data/"
                       r"|^fontTools/.*\.so$|/(_avif|libavif)")  # which do without

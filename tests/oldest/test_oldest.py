@@ -16,7 +16,7 @@ from manyhands.cli.setup_plan import read_pins
 pytestmark = pytest.mark.oldest
 ROOT = Path(__file__).resolve().parents[2]
 OLDEST = ".".join(map(str, SITE_TORCH))
-NUMPY = read_pins(ROOT / "requirements.txt")["numpy"]
+NUMPY = read_pins(ROOT / "constraints.txt")["numpy"]
 DIFFER = {  # notebook -> what its output says there; all others are as stored
     "14_pipeline.ipynb": "9 calls, and batch norm has counted 9 batches",
 }

@@ -18,7 +18,7 @@ def clone(tmp_path):
     """A clone with one unit, small enough for a build of seconds."""
     needs.package("sphinx", remedy="make site")
     clone = tmp_path / "clone"
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "LICENSE-TEXT", "pyproject.toml", "requirements.txt"):
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md", "CODE_OF_CONDUCT.md", "LICENSE", "LICENSE-TEXT", "pyproject.toml", "constraints.txt"):
         clone.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, clone / name)
     for name in ("docs", "docker", "notebooks/scripts", "labs/00_preflight", "tests/carried_over"):

@@ -1,4 +1,4 @@
-"""The wheel in environments of a user's own: the oldest and the newest PyTorch, and nothing else of the course.
+"""The wheel in environments of a user's own: an empty one, and the oldest and the newest PyTorch and nothing else of the course.
 
     make test-wheel      takes minutes and gigabytes; TORCH_INDEX= names an index of CPU builds, which are much smaller
 """
@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
+import distribution
 import pytest
 
 from manyhands.cli.pythons import NoPython, find_python
@@ -43,14 +45,26 @@ for step in range(9):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built from a copy, because the build leaves files next to the sources."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", folder / "made", folder])
-    return next((folder / "made").glob("*.whl"))
+def sdist_and_wheel(tmp_path_factory):
+    """What a release has built, where MANYHANDS_DIST names its folder; else what this clone builds."""
+    if folder := os.environ.get("MANYHANDS_DIST"):
+        [sdist], [wheel] = Path(folder).resolve().glob("*.tar.gz"), Path(folder).resolve().glob("*.whl")
+        return sdist, wheel
+    return distribution.build(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist_and_wheel):
+    return sdist_and_wheel[1]
+
+
+@pytest.fixture(scope="module")
+def empty(wheel, tmp_path_factory):
+    """The folder of programs of an environment in which there was nothing, and then the wheel."""
+    folder = tmp_path_factory.mktemp("empty")
+    run([sys.executable, "-m", "venv", folder])
+    took("the wheel, into an empty environment", [folder / "bin" / "pip", "install", wheel])
+    return folder / "bin"
 
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
@@ -66,7 +80,7 @@ def own(request, wheel, tmp_path_factory):
     index = os.environ.get("MANYHANDS_TORCH_INDEX")
     took("torch", [folder / "bin" / "pip", "install", torch, *(["--extra-index-url", index] if index else [])])
     before = run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout
-    took("the wheel", [folder / "bin" / "pip", "install", f"{wheel}[clinic]"])
+    took("the wheel", [folder / "bin" / "pip", "install", wheel])
     assert run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout == before
     print(f"{request.param}: Python {pythons[0]} was wanted, {python}; PyTorch {before}")
     yield folder / "bin"
@@ -90,7 +104,40 @@ def manyhands(own, *words, cwd):
     return took(words[0], [own / "manyhands", *words], cwd=cwd, check=False, timeout=600)
 
 
+def test_in_an_empty_environment_the_core_works_and_brings_no_framework(empty, tmp_path):
+    listed = {line.partition("==")[0].lower() for line in run([empty / "pip", "list", "--format", "freeze"]).stdout.split()}
+    assert {"manyhands", "matplotlib", "numpy", "psutil"} <= listed and not listed & {"torch", "tensorflow", "ipyparallel"}
+    first_commands(empty, tmp_path)
+    shutil.copy(SCRIPTS / "by_hand.py", tmp_path)
+    done = manyhands(empty, "clinic", "by_hand.py", "--ranks", "2", cwd=tmp_path)
+    assert done.returncode == 2 and "PyTorch is not installed for" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_pip_builds_the_same_wheel_from_the_sdist(sdist_and_wheel, tmp_path):
+    """In isolation, with the build tools that pip fetches."""
+    sdist, wheel = sdist_and_wheel
+    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", tmp_path, sdist])
+    assert content(tmp_path / wheel.name) == content(wheel)
+
+
+def content(wheel):
+    """{name: checksum} of the package's files."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename: entry.CRC for entry in archive.infolist() if entry.filename.startswith("manyhands/")}
+
+
+def first_commands(own, tmp_path):
+    """Outside a clone, the package is imported from this environment, and knows its version and the machine."""
+    done = run([own / "python", "-c", "import manyhands; print(manyhands.__file__)"], cwd=tmp_path)
+    assert done.stdout.startswith(str(own.parent))
+    version = run([own / "manyhands", "--version"], cwd=tmp_path).stdout
+    assert version.startswith("manyhands ") and version.split()[1] in run([own / "pip", "show", "manyhands"]).stdout
+    doctor = run([own / "manyhands", "doctor"], cwd=tmp_path).stdout
+    assert doctor.startswith(f"manyhands {version.split()[1]} on ") and "combination" in doctor
+
+
 def test_the_three_commands_run_and_name_what_is_wrong(own, tmp_path):
+    first_commands(own, tmp_path)
     for name in ("by_hand", "fsdp2"):
         shutil.copy(SCRIPTS / f"{name}.py", tmp_path)
         done = manyhands(own, "clinic", f"{name}.py", "--ranks", "2", cwd=tmp_path)

@@ -65,7 +65,7 @@ def groups(root):
         "tutorials": read("sources/tutorial/[0-9]*.py", how=_markdown),
         "labs": read("sources/labs/[0-9]*.py", how=_markdown),
         "decks": read("slides/[0-9]*.md"),
-        "docs": read("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"),
+        "docs": read("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/*.md"),
         "messages": read(*modules, how=_strings),
     }
 

@@ -3,7 +3,7 @@
     python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
     python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
-    python3 src/manyhands/cli/bootstrap.py run --with LIST MODULE ...   the same, and one more list of packages
+    python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
     python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
     python3 src/manyhands/cli/bootstrap.py horovod          what is built in the background
 
@@ -275,17 +275,17 @@ def horovod_failed(plan, steps, error):
     print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
 
 
-def install_list(plan, name):
-    """The packages of one more list, for a command that needs them: `make site`, `make test`."""
-    if plan.stamp.get(name) == plan.list_wanted(name):
+def install_section(plan, name):
+    """The packages of one more section of the lock, for commands that need them: `make site`, `make test`."""
+    if plan.stamp.get(name) == plan.section_wanted(name):
         return
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
     with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
-        steps.begin(f"packages of {name}")
-        options = ["--no-deps", "--requirement", plan.root / name, *plan.begin_part(name)]
+        steps.begin(f"packages of [{name}]")
+        options = ["--no-deps", "--requirement", plan.section_list(name), *plan.begin_part(name)]
         plan.installer(steps).install(*options, watch=setup_plan.detail)
-        plan.finish_part(name, plan.list_wanted(name))
-        steps.end(f"{len(setup_plan.read_pins(plan.root / name))}")
+        plan.finish_part(name, plan.section_wanted(name))
+        steps.end(f"{len(plan.section(name))}")
 
 
 def write_offline(plan):
@@ -298,7 +298,7 @@ def write_offline(plan):
 
 
 def main(argv):
-    """`setup`, `offline`, `horovod`, or `run [--with LIST] [--horovod-later] MODULE arguments`."""
+    """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE arguments`."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []
     if more:
@@ -319,7 +319,7 @@ def main(argv):
         write_offline(plan)
         return
     for name in more:
-        install_list(plan, name)
+        install_section(plan, name)
     sys.stdout.flush()
     os.execve(str(python), [str(python), "-m", *argv[1:]], plan.environment())
 

@@ -59,11 +59,11 @@ def write(plan, steps, torch):
 
     steps.begin("packages")
     download("--no-deps", "--requirement", plan.package_list)
-    download("--no-deps", "--requirement", plan.root / "requirements-site.txt")
+    download("--no-deps", "--requirement", plan.section_list("dev"))
     steps.end(f"{len(list(wheels.iterdir()))} files")
     steps.begin("PyTorch")
     source = plan.torch_source() or (["--extra-index-url", CPU_INDEX] if torch.endswith("+cpu") else [])
-    download("--constraint", plan.root / "constraints.txt", f"torch=={torch}", *source)
+    download("--constraint", plan.section_list("course"), f"torch=={torch}", *source)
     steps.end(torch)
     steps.begin("Horovod and the hub's proxy")
     key = horovod_wheel.wheel_key(horovod_wheel.installed_versions(plan.python))

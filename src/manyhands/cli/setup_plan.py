@@ -18,6 +18,7 @@ from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import PYTHONS, any_of, ask_python, series, version_of
 from manyhands.cli.setup_steps import REASONS, StepFailed
 
+LOCK = "constraints.txt"
 NEEDED_GB, NEEDED_GB_GPU = 5, 12
 CUDA_NOT_WANTED = (
     "This machine shows no GPU, but the package index offers PyTorch's CUDA build: several GB.\n      For the small "
@@ -43,12 +44,14 @@ def gpu_here():
         return False
 
 
-def read_pins(path):
-    """{name: version} of a list of `name==version` lines; names in pip's canonical form."""
-    pins = {}
+def read_pins(path, section=None):
+    """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`; names in pip's form."""
+    pins, at = {}, None
     for line in Path(path).read_text().splitlines():
+        if header := re.match(r"# \[([a-z-]+)\]", line):
+            at = header.group(1)
         found = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
-        if found:
+        if found and section in (None, at):
             pins[re.sub(r"[-_.]+", "-", found.group(1)).lower()] = found.group(2)
     return pins
 
@@ -175,7 +178,7 @@ class Plan:
             if self.version("torch") and self.torch_source() != self.stamp.get("torch_source", [])
             else []
         )
-        return ["--constraint", self.root / "constraints.txt", f"torch=={self.pins()['torch']}", *self.torch_source(),
+        return ["--constraint", self.section_list("course"), f"torch=={self.pins()['torch']}", *self.torch_source(),
                 *force]
 
     def torch_build(self):
@@ -184,16 +187,15 @@ class Plan:
         if self.torch_source() or self.offline:
             return {}
         return {"only_uv": ["--torch-backend", "auto"],
-                "without": ["--constraint", self.root / "constraints-cuda.txt"]}
+                "without": ["--constraint", self.section_list("cuda")]}
 
     def packages_wanted(self):
-        return digest(*(self.root.joinpath(name).read_text()
-                        for name in ("requirements.txt", "constraints.txt", "environment.yml")),
+        return digest(*self.section("course"), (self.root / "environment.yml").read_text(),
                       self.environ.get("MANYHANDS_TF_GPU") == "1")
 
-    def list_wanted(self, name):
-        """Of a list that only some commands need, and that is whole beside constraints.txt."""
-        return digest((self.root / name).read_text())
+    def section_wanted(self, name):
+        """Of a section of the lock that only some commands need."""
+        return digest(*read_pins(self.root / LOCK, name).items())
 
     def course_wanted(self):
         """What an editable installation depends on: pyproject.toml, less the settings of the test runner."""
@@ -209,9 +211,22 @@ class Plan:
         )
         return bool(horovod_wheel.cached_wheel(folder))
 
+    def section(self, name):
+        """["numpy==2.4.6", ...]: the lines of one section of the lock."""
+        pins = read_pins(self.root / LOCK, name)
+        if not pins:
+            raise StepFailed(f"{LOCK} has no packages in a section [{name}]", f"restore it: git checkout {LOCK}")
+        return [f"{package}=={version}" for package, version in pins.items()]
+
+    def section_list(self, name):
+        """Write one section of the lock as a list for pip; returns its path."""
+        path = self.prefix / f"manyhands-{name}.txt"
+        path.write_text("\n".join(self.section(name)) + "\n")
+        return path
+
     def pins(self):
-        """Every package but Horovod: the list that was resolved and tested, less what conda provides."""
-        pins = read_pins(self.root / "constraints.txt")
+        """Every package but Horovod that `make lab` installs: the lock's section [course], less what conda provides."""
+        pins = read_pins(self.root / LOCK, "course")
         for name in conda_provides(self.root / "environment.yml") if self.conda else ():
             pins.pop(name, None)
         return pins

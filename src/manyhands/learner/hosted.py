@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from manyhands.units import Unit
 
 ROOT = Path(__file__).resolve().parents[3]
-# What kernels and ranks use, of requirements.txt. A framework is the place's own, or is lacking.
+# What kernels and ranks use, of the lock. A framework is the place's own, or is lacking.
 NEEDED = ("ipyparallel", "mpich", "mpi4py", "lightning", "psutil", "matplotlib", "numpy", "scikit-learn", "tabulate")
 NEWER = {"ipyparallel": 9}  # the oldest major version that will do; no kernel of these places has loaded this package
 VERSION = re.compile(r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z\d]+([._-][a-z\d]+)*)?",
@@ -56,7 +56,7 @@ def prepare(notebook: str | Path, root: Path = ROOT) -> None:
 def install(root: Path = ROOT) -> list[str]:
     """Install the needed packages that are missing, and the course itself. Returns the names of those that could not
     be installed; pip says why."""
-    pins = dict(re.findall(r"^([\w-]+)==(\S+)", (root / "requirements.txt").read_text(), re.MULTILINE))
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)", (root / "constraints.txt").read_text(), re.MULTILINE))
     there = installed()
     missing = [name for name in NEEDED if _numbers(there.get(name, "-1"))[0] < NEWER.get(name, 0)]
     failed = []

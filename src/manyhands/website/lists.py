@@ -42,6 +42,8 @@ MANUALS = {  # the others are listed under the last heading, without a sentence
     "For maintainers": {
         "CONTRIBUTING": "Where things are, and a recipe for each kind of change.",
         "CHANGELOG": "What has changed between versions.",
+        "SECURITY": "How to report a hole, and what is defended.",
+        "CODE_OF_CONDUCT": "How people who work on the course treat each other.",
         "docker/README": "The images and the compose files.",
         "tests/mutants/README": "How wrong solutions test the checks.",
     },

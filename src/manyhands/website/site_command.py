@@ -55,8 +55,8 @@ def build(root: Path, folder: Path, address: str = "") -> None:
 def _pages(root: Path, place: Path, address: str) -> Path:
     """The finished site in a folder of `place`."""
     if not find_spec("myst_nb"):
-        raise BuildError("The packages of requirements-site.txt are missing. `make site` installs them, or:\n"
-                         "pip install --no-deps --requirement requirements-site.txt")
+        raise BuildError("The packages that make the pages are missing. `make site` installs them, or:\n"
+                         'pip install --constraint constraints.txt --editable ".[site]"')
     from manyhands.website import broken, heads, printed, sphinx_run
     from manyhands.website.lay_out import lay_out
 

@@ -57,7 +57,7 @@ def clone(tmp_path, monkeypatch):
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
-    for name in ("requirements.txt", "constraints.txt", "constraints-cuda.txt", "requirements-site.txt", "environment.yml", "pyproject.toml"):
+    for name in ("constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, root)
     (tmp_path / "include" / "Python.h").touch()
     stand_in = STAND_IN.format(python=sys.executable, include=tmp_path / "include")
@@ -136,7 +136,7 @@ def test_uv_installs_and_asks_the_machine_which_pytorch(uv):
     torch, packages, course = [line for line in calls() if line.startswith("pip install")][:3]
     python = f"--python {uv / '.venv' / 'bin' / 'python'}"
     assert all(python in line for line in (torch, packages, course))
-    assert "--torch-backend auto" in torch and "constraints-cuda" not in torch and "torch==" in torch
+    assert "--torch-backend auto" in torch and "manyhands-cuda" not in torch and "torch==" in torch
     assert "--no-deps --requirement" in packages and "--editable" in course
 
 
@@ -154,7 +154,7 @@ def test_where_torchs_own_index_cannot_be_reached_uv_asks_the_ordinary_one(uv, m
     bootstrap.set_up(uv)
     torch = [line for line in calls() if "torch==" in line]
     assert [line.startswith("-m pip") for line in torch] == [False, False]
-    assert "--torch-backend" not in torch[1] and "constraints-cuda.txt" in torch[1]
+    assert "--torch-backend" not in torch[1] and "manyhands-cuda.txt" in torch[1]
     assert ("uv could not do this with --torch-backend auto (there is no network, or the package index cannot be reached), "
             "so it now asks the ordinary package index") in capsys.readouterr().out
 
@@ -164,7 +164,7 @@ def test_where_uv_cannot_pip_does_and_it_is_told(uv, monkeypatch, capsys):
     monkeypatch.setenv("FAIL_SAYING", "error: Could not connect, are you offline? Connection refused")
     bootstrap.set_up(uv)
     torch = [line for line in calls() if "torch==" in line]
-    assert [line.startswith("-m pip") for line in torch] == [False, False, True] and "constraints-cuda.txt" in torch[2]
+    assert [line.startswith("-m pip") for line in torch] == [False, False, True] and "manyhands-cuda.txt" in torch[2]
     assert "uv could not do this (there is no network, or the package index cannot be reached), so pip is used instead" in capsys.readouterr().out
 
 
@@ -205,19 +205,19 @@ def test_a_list_that_a_command_needs_is_installed_once_and_not_for_the_others(cl
     ran = []
     monkeypatch.setattr(bootstrap.os, "execve", lambda path, words, env: ran.append(words[1:]))
     bootstrap.main(["run", "manyhands", "lab"])
-    assert not [line for line in calls() if "requirements-site.txt" in line]
-    bootstrap.main(["run", "--with", "requirements-site.txt", "manyhands", "site"])
+    assert not [line for line in calls() if "manyhands-dev.txt" in line]
+    bootstrap.main(["run", "--with", "dev", "manyhands", "site"])
     [line] = calls()
-    assert "install" in line and "--no-deps --requirement" in line and line.endswith("requirements-site.txt")
-    bootstrap.main(["run", "--with", "requirements-site.txt", "pytest"])
+    assert "install" in line and "--no-deps --requirement" in line and line.endswith("manyhands-dev.txt")
+    bootstrap.main(["run", "--with", "dev", "pytest"])
     assert calls() == [] and ran == [["-m", "manyhands", "lab"], ["-m", "manyhands", "site"], ["-m", "pytest"]]
 
 
 def test_only_what_changed_is_done_again(clone):
     bootstrap.set_up(clone)
     calls()
-    pins = clone / "requirements.txt"
-    pins.write_text(pins.read_text() + "# another\n")
+    lock = clone / "constraints.txt"
+    lock.write_text(lock.read_text().replace("psutil==", "psutil==1", 1))
     bootstrap.set_up(clone)
     again = calls()
     assert not any("torch==" in line or "-m venv" in line or "pip wheel" in line for line in again)
@@ -231,11 +231,11 @@ def test_only_what_changed_is_done_again(clone):
 def test_another_place_for_pytorch_is_used_and_remembered(clone, monkeypatch):
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
-    assert "--force-reinstall" not in torch and "constraints-cuda.txt" in torch
+    assert "--force-reinstall" not in torch and "manyhands-cuda.txt" in torch
     monkeypatch.setenv("MANYHANDS_TORCH_INDEX", "file:///elsewhere")
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
-    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch and "constraints-cuda.txt" not in torch
+    assert "--extra-index-url file:///elsewhere" in torch and "--force-reinstall" in torch and "manyhands-cuda.txt" not in torch
     monkeypatch.delenv("MANYHANDS_TORCH_INDEX")
     bootstrap.set_up(clone)
     assert calls() == []
@@ -503,7 +503,7 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
         (packages / f"{name}-{version}.dist-info").mkdir()
         (packages / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     clone.mkdir()
-    for name in ("requirements.txt", "constraints.txt", "environment.yml", "pyproject.toml"):
+    for name in ("constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     environ = {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
     assert pythons_module.site_python(environ) == str(site / "bin" / "python3")

@@ -14,7 +14,7 @@ from manyhands import repository
 from manyhands.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
-SETUP = ["Makefile", "pyproject.toml", "requirements.txt", "constraints.txt", "constraints-cuda.txt", "requirements-site.txt", "environment.yml", ".ci/run",
+SETUP = ["Makefile", "pyproject.toml", "constraints.txt", "environment.yml", ".ci/run",
          ".github/workflows/test.yml", ".github/workflows/site.yml"]
 
 
@@ -28,8 +28,9 @@ def dry_run(*words):
 
 @pytest.mark.parametrize(("words", "ends"), [
     (["lab", "ARGS=--no-browser"], "run --horovod-later manyhands lab --no-browser"),
-    (["test", "ARGS=-k launch"], "run --with requirements-site.txt pytest -n 3 --dist loadfile --no-loadscope-reorder -k launch"),
-    (["site", "ARGS=--output there"], "run --with requirements-site.txt manyhands site --output there"),
+    (["test", "ARGS=-k launch"], "run --with dev pytest -n 3 --dist loadfile --no-loadscope-reorder -k launch"),
+    (["site", "ARGS=--output there"], "run --with dev manyhands site --output there"),
+    (["coverage", "ARGS=tests/unit"], "run --with dev tests.coverage_run -n 3 --dist loadfile --no-loadscope-reorder tests/unit"),
     (["setup"], "setup"),
     (["offline"], "offline"),
     (["build", "NB=06_ddp"], "run manyhands build 06_ddp"),

@@ -42,7 +42,7 @@ def test_only_what_is_missing_is_installed_and_all_else_is_held(place):
     [[wanted, held]] = asked
     assert {word.partition("==")[0] for word in wanted} == {"ipyparallel", "mpich", "mpi4py", "lightning"}
     assert set(held) == {f"{name}=={version}" for name, version in COLAB.items() if name != "ipyparallel"}
-    pins = (ROOT / "requirements.txt").read_text().split()
+    pins = (ROOT / "constraints.txt").read_text().split()
     assert set(wanted) <= set(pins), "the versions are those of the one list"
 
 
@@ -113,7 +113,7 @@ def test_a_notebook_finds_itself_among_its_own_files(place, tmp_path, monkeypatc
     for name in ("notebooks/06_ddp.ipynb", "notebooks/scripts/06_train.py", "labs/06_ddp/06_ddp.ipynb", "labs/06_ddp/06_train.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(json.dumps({"cells": []}))
-    (tmp_path / "requirements.txt").write_text("")
+    (tmp_path / "constraints.txt").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/opt/theirs")
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")  # so that it is put back
