@@ -142,7 +142,7 @@ def main():
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--kaggle", action="store_true")
     parser.add_argument("--folder", default="build/place", help="where the place's files and the notebooks that ran are kept")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()  # the options may stand between PYTHON and the notebooks
     place = Place(options.python, options.folder, "/kaggle/working" if options.kaggle else "/content")
     place.begin()
     for path in options.notebooks or sorted((ROOT / "hosted").glob("*.ipynb")):

@@ -58,6 +58,8 @@ def install(root=ROOT):
                            if name not in missing and VERSION.fullmatch(version)))
         held.flush()
         wanted = [f"{name}=={pins[name]}" for name in missing]
+        if wanted:
+            print(f"Installing {', '.join(missing)}. This takes about a minute.", flush=True)
         if wanted and not _pip("--constraint", held.name, *wanted):  # one of them, perhaps
             failed = [name for name in missing if not _pip("--constraint", held.name, f"{name}=={pins[name]}")]
     if "manyhands" not in there and not _pip("--no-deps", "--no-build-isolation", "--editable", root):
