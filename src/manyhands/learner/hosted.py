@@ -41,7 +41,7 @@ def prepare(notebook, root=ROOT):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     copy_course(root)
     os.chdir((root / "work" / (lab_copy(name) if kind == "lab" else tutorial_copy(name))).parent)
-    print(here(root))
+    print(here(root, failed))
     for sentence in lacks(unit, failed):
         print(f"* {sentence}")
 
@@ -89,13 +89,13 @@ def _numbers(version):
     return tuple(map(int, re.findall(r"-?\d+", version.partition("+")[0])[:2])) or (-1,)
 
 
-def here(root=ROOT):
-    """What the place has, in sentences."""
+def here(root=ROOT, failed=()):
+    """What the place has, in sentences. The course is not ready if packages could not be installed."""
     there = installed()
     frameworks = (("PyTorch", "torch"), ("TensorFlow", "tensorflow"))
     have = " and ".join(f"{title} {there[name]}" for title, name in frameworks if name in there)
-    said = (f"The course is ready in {root}, beside {have or 'no framework'}. This place has {processors()} cores, "
-            f"{memory_gb()} GB of memory and ")
+    said = (f"The course is {'in' if failed else 'ready in'} {root}, beside {have or 'no framework'}. This place has "
+            f"{processors()} cores, {memory_gb()} GB of memory and ")
     names = gpus()
     if not names:
         return said + "no GPU, so ranks run on the CPU."
@@ -129,7 +129,8 @@ def lacks(unit, failed=()):
                      "clone on your own machine.")
     if failed:
         found.append(f"pip could not install {', '.join(failed)}, so no cell that needs "
-                     f"{'these' if failed[1:] else 'it'} can run. The reason is above.")
+                     f"{'these' if failed[1:] else 'it'} can run. The reason is above. If it was the network, run "
+                     "this cell again.")
     if unit.memory_gib and memory_gb() < unit.memory_gib + 1:
         found.append(f"The ranks of this unit hold {unit.memory_gib} GiB of memory, and this place has {memory_gb()} "
                      "GB in all.")
