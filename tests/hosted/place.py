@@ -1,6 +1,6 @@
 """Emulate Colab or Kaggle on this machine, and run notebooks of `hosted/` there.
 
-    python tests/hosted/place.py PYTHON [--kaggle] [--folder FOLDER] [NOTEBOOK ...]
+    python tests/hosted/place.py PYTHON [--kaggle] [--folder FOLDER] [--replace OLD=NEW] [NOTEBOOK ...]
 
 PYTHON belongs to the place alone: it is no virtual environment, and has the packages of `place.txt`, or some of them. This
 program installs nothing into it; the notebooks' first cell does. A notebook runs as root, in its own mount namespace, where
@@ -8,7 +8,8 @@ program installs nothing into it; the notebooks' first cell does. A notebook run
 the first cell fetches the course from a bare clone of this one, as it is committed.
 
 It prints lines for each notebook: the cells that raised an error; how many outputs of a tutorial are as stored, less those
-that are measured or predicted, or how many checks of a lab the solution's answers pass; and what the first cell said.
+that are measured, and how many predictions have the outcome that is stored (of one that is a number: any), or how many
+checks of a lab the solution's answers pass; and what the first cell said.
 """
 
 import argparse
@@ -24,6 +25,9 @@ from pathlib import Path
 import nbformat
 from jupyter_client.kernelspec import KernelSpecManager
 from nbclient import NotebookClient
+
+from manyhands.learner import outcomes
+from manyhands.learner.questions import questions
 
 ROOT = Path(__file__).resolve().parents[2]
 SHM_BYTES = 64 << 20
@@ -81,14 +85,18 @@ class Place:
         return notebook
 
 
-def hosted(path, address):
-    """A notebook of `hosted/`, whose first cell fetches from `address` instead of the repository."""
+def hosted(path, address, replaced=()):
+    """A notebook of `hosted/`, whose first cell fetches from `address` instead of the repository. In its other code cells,
+    and in the answers of a lab, which are the solution's, each pair of `replaced` is (what is replaced, by what)."""
     notebook = nbformat.read(path, as_version=4)
     first = notebook.cells[0]
     first.source = re.sub(r'"https://[^"]+"', json.dumps(f"file://{address}"), first.source, count=1)
     assert str(address) in first.source
     if path.stem.endswith("_lab"):
         solve(notebook, path.stem.removesuffix("_lab"))
+    for cell in notebook.cells[1:]:
+        for old, new in replaced if cell.cell_type == "code" else ():
+            cell.source = cell.source.replace(old, new)
     return notebook
 
 
@@ -136,17 +144,28 @@ def compare(path, notebook):
     return raised, differ, number
 
 
+def settled(notebook):
+    """(the predictions of a tutorial that did not come out as the stored run, all of its predictions)."""
+    asked, came = questions(ROOT / "notebooks"), outcomes.read(ROOT)
+    told = {name: text_of(cell) for cell in notebook.cells if cell.cell_type == "code"
+            for name in re.findall(r'^settle\("([^"]+)"', cell.source, re.MULTILINE)}
+    return [name for name, text in told.items()
+            if not re.search("The run: " + (re.escape(asked[name].words(came[name])) if asked[name].choices else r"-?\d"), text)], told
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("python")
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--kaggle", action="store_true")
     parser.add_argument("--folder", default="build/place", help="where the place's files and the notebooks that ran are kept")
-    options = parser.parse_args()
+    parser.add_argument("--replace", action="append", default=[], metavar="OLD=NEW", type=lambda text: text.split("=", 1),
+                        help="what the place calls differently, such as a function of an older PyTorch")
+    options = parser.parse_intermixed_args()  # the options may stand between PYTHON and the notebooks
     place = Place(options.python, options.folder, "/kaggle/working" if options.kaggle else "/content")
     place.begin()
     for path in options.notebooks or sorted((ROOT / "hosted").glob("*.ipynb")):
-        began, notebook = time.monotonic(), hosted(path, place.repository)
+        began, notebook = time.monotonic(), hosted(path, place.repository, options.replace)
         try:
             place.run(notebook)
         except Exception as error:
@@ -156,8 +175,10 @@ def main():
             (place.folder / "ran").mkdir(exist_ok=True)
             nbformat.write(notebook, place.folder / "ran" / path.name)
         raised, differ, number = compare(path, notebook)
+        wrong, asked = settled(notebook)
         print(f"{path.name}: {time.monotonic() - began:.0f} s, raised: {raised or 'none'}, as expected: {number - len(differ)} of {number}"
-              f"{f', differ: {differ}' if differ else ''}", flush=True)
+              f"{f', differ: {differ}' if differ else ''}"
+              f"{f', predictions: {len(asked) - len(wrong)} of {len(asked)} {wrong or str()}' if asked else ''}", flush=True)
         print("    " + text_of(notebook.cells[0]).strip().replace("\n", "\n    "), flush=True)
 
 

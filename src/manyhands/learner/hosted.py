@@ -48,7 +48,7 @@ def prepare(notebook: str | Path, root: Path = ROOT) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     copy_course(root)
     os.chdir((root / "work" / (lab_copy(name) if kind == "lab" else tutorial_copy(name))).parent)
-    print(here(root))
+    print(here(root, failed))
     for sentence in lacks(unit, failed):
         print(f"* {sentence}")
 
@@ -65,6 +65,8 @@ def install(root: Path = ROOT) -> list[str]:
                            if name not in missing and VERSION.fullmatch(version)))
         held.flush()
         wanted = [f"{name}=={pins[name]}" for name in missing]
+        if wanted:
+            print(f"Installing {', '.join(missing)}. This takes about a minute.", flush=True)
         if wanted and not _pip("--constraint", held.name, *wanted):  # one of them, perhaps
             failed = [name for name in missing if not _pip("--constraint", held.name, f"{name}=={pins[name]}")]
     if "manyhands" not in there and not _pip("--no-deps", "--no-build-isolation", "--editable", root):
@@ -94,13 +96,13 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"-?\d+", version.partition("+")[0])[:2])) or (-1,)
 
 
-def here(root: Path = ROOT) -> str:
-    """What the place has, in sentences."""
+def here(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
+    """What the place has, in sentences. The course is not ready if packages could not be installed."""
     there = installed()
     frameworks = (("PyTorch", "torch"), ("TensorFlow", "tensorflow"))
     have = " and ".join(f"{title} {there[name]}" for title, name in frameworks if name in there)
-    said = (f"The course is ready in {root}, beside {have or 'no framework'}. This place has {processors()} cores, "
-            f"{memory_gb()} GB of memory and ")
+    said = (f"The course is {'in' if failed else 'ready in'} {root}, beside {have or 'no framework'}. This place has "
+            f"{processors()} cores, {memory_gb()} GB of memory and ")
     names = gpus()
     if not names:
         return said + "no GPU, so ranks run on the CPU."
@@ -135,7 +137,8 @@ def lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
                      "clone on your own machine.")
     if failed:
         found.append(f"pip could not install {', '.join(failed)}, so no cell that needs "
-                     f"{'these' if failed[1:] else 'it'} can run. The reason is above.")
+                     f"{'these' if failed[1:] else 'it'} can run. The reason is above. If it was the network, run "
+                     "this cell again.")
     if unit.memory_gib and memory_gb() < unit.memory_gib + 1:
         found.append(f"The ranks of this unit hold {unit.memory_gib} GiB of memory, and this place has {memory_gb()} "
                      "GB in all.")

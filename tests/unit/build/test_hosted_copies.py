@@ -101,6 +101,27 @@ def test_drift_of_a_copy_is_found_and_repaired(course):
     assert found.path == "hosted/90_tiny_lab.ipynb" and found.remedy == "manyhands build 90 --no-execute"
 
 
+ASKING = tiny_course.TUTORIAL.replace("import time\n", "import time\n\nfrom manyhands import predict\nimport manyhands.data\n") + """
+# %%
+predict("90-sum", "How much is 1 + 2?", unit="", within=0)
+"""
+
+
+def test_what_jupyterlab_hides_is_hidden_there_too_and_the_import_says_what_comes_first(tmp_path):
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    piece = tiny_course.make(tmp_path, tutorial=ASKING)[0]
+    [made] = hosted_copies.copy_of(piece, make.expected_notebook(piece)).values()
+    first, importing, *_, asks = (cell for cell in nbformat.reads(made.decode(), as_version=4).cells if cell.cell_type == "code")
+    assert asks.source.startswith('#@title Run this cell to make your prediction. { display-mode: "form" }\npredict(')
+    assert {name: asks.metadata[name] for name in ("cellView", "_kg_hide-input", "jupyter")} == {
+        name: first.metadata[name] for name in ("cellView", "_kg_hide-input", "jupyter")}
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", importing.source], capture_output=True, text=True)
+    assert "No module named 'manyhands'" in done.stderr, "the first cell was left out"
+    lines = importing.source.splitlines()
+    assert "run the first cell of this notebook" in lines[lines.index("from manyhands import predict") - 1]
+    assert importing.source.count("first cell") == 1 and "cellView" not in importing.metadata
+
+
 @pytest.mark.parametrize("address", ["", "https://gitlab.com/someone/course"])
 def test_without_a_repository_that_they_read_nothing_is_promised(course, address):
     (course / "pyproject.toml").write_text(PYPROJECT.replace(ADDRESS, address))

@@ -29,3 +29,11 @@ def test_a_name_of_a_setup_cell_that_the_healing_could_not_run():
 @pytest.mark.parametrize("code, made", [("import horovod.torch as hvd", True), ("hvd = 1", True), ("def hvd(): pass", True), ("hvd.init()", False), ("x = 1", False), ("!ls", False)])
 def test_which_cells_make_a_name(code, made):
     assert makes(code, "hvd") == made
+
+
+@pytest.mark.parametrize("name", ["all_gather_single", "reduce_scatter_single", "all_gather_single_autograd"])
+def test_a_name_that_an_older_pytorch_does_not_have(name):
+    error = {"memory": False, "ename": "AttributeError", "evalue": f"module 'torch.distributed' has no attribute '{name}'"}
+    said = explain._known(error, lambda name: None)
+    assert "older than 2.13" in said and "all_gather_into_tensor" in said
+    assert explain._known(error | {"evalue": "module 'torch.distributed' has no attribute 'all_gather_singel'"}, lambda name: None) == ""

@@ -79,7 +79,7 @@ def test_one_package_that_cannot_be_installed_does_not_cost_the_others(place):
     (replace(UNIT, torch="2.13"), {}, [], ["PyTorch 2.11.0+cu128", "2.13 or later"]),
     (replace(UNIT, torch="2.13"), {"torch": "2.13.0"}, [], []),
     (replace(UNIT, torch="2.11"), {}, [], []),
-    (UNIT, {}, ["mpich"], ["could not install mpich,", "needs it"]),
+    (UNIT, {}, ["mpich"], ["could not install mpich,", "needs it", "run this cell again"]),
     (UNIT, {}, ["mpich", "mpi4py"], ["could not install mpich, mpi4py,", "needs these"]),
     (replace(UNIT, framework="TensorFlow"), {"tensorflow": None, "tf-keras": None}, [], ["TensorFlow is not", "tf_keras is not"]),
     (replace(UNIT, framework="TensorFlow"), {"tensorflow": None, "tensorflow-cpu": "2.20"}, [], []),
@@ -104,6 +104,21 @@ def test_the_place_is_described(place, monkeypatch, lines, words):
     monkeypatch.setattr(hosted, "says", lambda *_: lines)
     assert hosted.here("/content/manyhands").startswith("The course is ready in /content/manyhands, beside PyTorch 2.11.0+cu128 and")
     assert hosted.here().endswith(words)
+
+
+def test_what_is_missing_is_named_before_a_minute_passes_and_no_course_is_ready_without_it(place, tmp_path, monkeypatch, capsys):
+    asked = place(refused=["mpich"])
+    for name in ("notebooks/06_ddp.ipynb", "labs/06_ddp/06_ddp.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(json.dumps({"cells": []}))
+    (tmp_path / "requirements.txt").write_text((ROOT / "requirements.txt").read_text())
+    monkeypatch.chdir(tmp_path)
+    for name in ("PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL"):
+        monkeypatch.setenv(name, "")
+    hosted.prepare("hosted/06_ddp_lab.ipynb", tmp_path)
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "Installing ipyparallel, mpich, mpi4py, lightning. This takes about a minute." and asked
+    assert second.startswith(f"The course is in {tmp_path}, beside") and third.startswith("* pip could not install mpich, so")
 
 
 @pytest.mark.parametrize("kind, folder", [("tutorial", "work"), ("lab", "work/06_ddp")])

@@ -188,6 +188,8 @@ SENTENCES = {
     "not initialised": "dist.init_process_group(\"gloo\") has not run on these ranks since they were started.",
     "no horovod": "Horovod is not installed here. While the set-up still builds it, Start_Here shows how far it is. "
                   "Otherwise, run `manyhands doctor`.",
+    "renamed": "the PyTorch that is installed here is older than 2.13 and does not have this name yet. There, "
+               "all_gather_single is all_gather_into_tensor, and reduce_scatter_single is reduce_scatter_tensor.",
     "out of memory": "the rank asked for more memory than is available.",
     "exit": "quit, exit and sys.exit end a script, but on a rank they end only the cell. cluster.stop() ends the "
             "ranks.",
@@ -219,6 +221,8 @@ KNOWN_ERRORS = {
     "initialize the default process group twice": "twice",
     "Default process group has not been initialized": "not initialised",
     "No module named 'horovod'": "no horovod",
+    "has no attribute 'all_gather_single": "renamed",
+    "has no attribute 'reduce_scatter_single": "renamed",
 }
 
 # the first word of a sentence about one rank -> the same about several
