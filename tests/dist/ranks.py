@@ -118,7 +118,7 @@ class Pool:
                     os.kill(self.pids[rank], signal.SIGUSR1)
         time.sleep(0.5)
         return [answer or Outcome(error=Error("TimeLimit", (), f"rank {rank} has not answered in {limit_s} s. {(self.folder / f'{rank}.txt').read_text()[-3000:]}"),
-                                  seconds=limit_s) for rank, answer in enumerate(answers)]  # fmt: skip
+                                  seconds=limit_s) for rank, answer in enumerate(answers)]
 
     def _start(self):
         self.folder = Path(tempfile.mkdtemp(prefix="ranks-"))

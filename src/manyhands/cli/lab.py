@@ -145,7 +145,7 @@ def _welcome(address):
         port = urlsplit(address).port
         lines += ["If your browser runs on a different machine, type this command there first:", "",
                   f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}", ""]
-    return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
+    return "\n".join([*lines, "Leave this window open. Press Ctrl-C twice to stop."])
 
 
 def _end_of(log, lines=20):

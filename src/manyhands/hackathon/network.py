@@ -144,7 +144,7 @@ class Network:
     # ------------------------------------------------------------ what can go on goes on
 
     def _advance(self):
-        while any([self._step(rank) for rank in range(len(self._queues))]):
+        while any([self._step(rank) for rank in range(len(self._queues))]):  # noqa: C419 - a step of each rank
             pass
         asleep = {rank for rank, operation in self._waits.items() if not operation.done.is_set()}
         if asleep and asleep | self._gone == set(range(len(self._queues))) and not self.problem:

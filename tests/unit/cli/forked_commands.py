@@ -49,7 +49,7 @@ def _become(job, out, err):
         os.chdir(job["cwd"])
         if "uid" in job:
             os.setuid(job["uid"])
-        for number, file in enumerate((open(os.devnull, "rb"), out, err)):
+        for number, file in enumerate((open(os.devnull, "rb"), out, err)):  # noqa: SIM115 - of a process that ends
             os.dup2(file.fileno(), number)
         words = [os.fsdecode(word.encode("utf-8", "surrogateescape")) for word in job["words"]]
         sys.argv = ["manyhands", *words]

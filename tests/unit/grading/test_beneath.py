@@ -66,7 +66,7 @@ def counted(monkeypatch, moment, change, work):
     calls = []
     with monkeypatch.context() as patched:
         for name in CALLS:
-            def call(*arguments, now=getattr(os, name), **options):
+            def call(*arguments, now=getattr(os, name), **options):  # noqa: B008 - the one of this turn
                 if len(calls) == moment:
                     calls.append(now)
                     change()

@@ -128,7 +128,7 @@ def number(word, otherwise):
 
 def call(line):
     """One call of torchrun: its node, and its options by one name each, whatever form they were written in."""
-    late, node, address, port, *words = line.split("\x1f")[:-1]
+    late, node, _, _, *words = line.split("\x1f")[:-1]
     options, short = {}, {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
         name, equals, value = words.pop(0).lstrip("-").partition("=")

@@ -290,7 +290,7 @@ def interval(steps_between, lost):
     with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
         draw, steps, parts = report.rng, [], []
         for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
-            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + [0, 0, 0, 0, 0, 60], draw.exponential(5e6, 12) + 1e6, ranks)
+            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + np.array([0, 0, 0, 0, 0, 60]), draw.exponential(5e6, 12) + 1e6, ranks)
             answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
             steps.append((case, answer))
             case = (draw.uniform(300, 900), draw.uniform(10, 40), draw.uniform(60, 200), draw.uniform(2e4, 6e4))

@@ -91,7 +91,7 @@ def triples(answer):
 
 def reads_problem(case, reads, pieces):
     """Return (problem, the numbers that were read). `case`: (numbers, old, new, rank)."""
-    numbers, old, new, rank = case
+    numbers, old, *_ = case
     if reads is None:
         return say("no reads"), []
     got = []
@@ -194,7 +194,7 @@ def young_steps(step_s, save_s, lives_s, ranks):
 
 
 def steps_problem(case, got):
-    step_s, save_s, lives_s, ranks = case
+    _, save_s, _, ranks = case
     right = young_steps(*case)
     if got == right:
         return None

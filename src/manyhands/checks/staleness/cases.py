@@ -84,7 +84,7 @@ def curvatures(seed, many):
         return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
     found = []
     for directions in ([(30, 4), (20, 0), (0.2, 15)], [(4, 14), (20, 0), (0.3, 2)], [(8, 9), (20, 0), (0.2, 15)]):  # curvature, delay
-        directions = directions + [(2, 3), (1, 1)]
+        directions = [*directions, (2, 3), (1, 1)]
         scale = 10 ** draw.uniform(-1, 1)
         order = draw.permutation(len(directions))
         found.append(([float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order], [directions[i][1] for i in order]))

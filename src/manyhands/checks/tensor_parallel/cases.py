@@ -195,7 +195,7 @@ def _job(draw, trap):
         if trap in ("exactly", "just over"):  # the cheapest needs exactly the memory, or one byte more
             _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
             job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
-        right = dict((str(way), price) for price, way in seen_by(None, *job))
+        right = {str(way): price for price, way in seen_by(None, *job)}
         best, taken = (min((price for price, _ in seen_by(which, *job)), default=None) for which in (None, trap))
         if best and taken is not None and all(str(way) not in right or right[str(way)] > 1.03 * best
                                               for price, way in seen_by(trap, *job) if price == taken):

@@ -18,6 +18,7 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from jupyterhub.services.auth import HubOAuthenticated
@@ -198,7 +199,7 @@ class Page(Handler):
 
 
 class Events(Handler):
-    streams = Counter()
+    streams: ClassVar = Counter()  # of all connections
 
     def get_login_url(self):
         raise HTTPError(403)  # a stream cannot be sent to a log-in page: the page is loaded again
