@@ -65,7 +65,7 @@ class Questions:
     def __call__(self, default, question, *args):
         try:
             return question(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a question that fails is left out, and the report says so
             self.left_out.append(not_judged(question.__name__, error))
             return default
 

@@ -105,7 +105,7 @@ def _note(name, value, target, options):
     try:
         return {"name": name, "value": float(value.detach()), "reduction": options.get("reduction", "mean"),
                 "terms": _terms(name, target, options)}
-    except Exception:  # a value that cannot be read here: inside torch.func, or while a graph is captured
+    except Exception:  # noqa: BLE001 - a value that cannot be read here: inside torch.func, or while a graph is captured
         return unknown
 
 

@@ -14,7 +14,7 @@ class Messages:
 
             taps.listen(self)
             self._open = True
-        except Exception:  # a version of torch whose calls cannot be heard: the clinic does without
+        except Exception:  # noqa: BLE001 - a version of torch whose calls cannot be heard: the clinic does without
             pass
 
     def add(self, entry, given=()):

@@ -131,7 +131,7 @@ class Observer(End):
         """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
         try:
             return note(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what cannot be noted must not end the script
             self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
             return None
 

@@ -32,7 +32,7 @@ def _made(part, done):
     """A part of the page. One that cannot be made leaves the others on it."""
     try:
         return part(done)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the other parts of the page are made
         return f"<p>This part could not be made: {escape(f'{type(error).__name__}: {error}')}</p>"
 
 

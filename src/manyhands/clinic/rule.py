@@ -13,7 +13,7 @@ def rule(judge):
     def guarded(evidence):
         try:
             return judge(evidence)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a rule that fails must not hide the others' findings
             return [not_judged(judge.__name__, error)]
     return guarded
 

@@ -157,7 +157,7 @@ def _note_end(work, entry):
 def _wait_for_end(future, entry):
     try:
         future.wait()
-    except Exception:  # who waits for the work is told of its error
+    except Exception:  # noqa: BLE001 - who waits for the work is told of its error
         pass
     entry.stop_s = time.perf_counter()
     _flying.pop(entry, None)

@@ -180,7 +180,7 @@ class _DoubleBuffered(MultiNodeOptimizer):
     def _exchange(self, flats):
         try:
             self._means = [self._mean(flat, self._own) for flat in flats]
-        except Exception as error:  # for the next step to raise, in the user's thread
+        except Exception as error:  # noqa: BLE001 - for the next step to raise, in the user's thread
             self._error = error
 
 

@@ -46,7 +46,7 @@ def main():
             kept = as_main.run(script)  # noqa: F841
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - whatever ends the script is noted
             note_failed_import(folder, problem)
             ended = _text(problem, script)
         if not ended:

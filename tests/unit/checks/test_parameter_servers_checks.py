@@ -54,7 +54,7 @@ class Threads:
             self.here.rank = rank
             try:
                 answers[rank] = experiment(*args)
-            except Exception as error:  # told below
+            except Exception as error:  # noqa: BLE001 - told below
                 errors.append(error)
 
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(5)]

@@ -56,7 +56,7 @@ def _become(job, out, err):
         code = cli.main(words) or 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a fork must not return into the tests
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):

@@ -286,9 +286,9 @@ def test_good(name):
 
 def test_objects_and_barriers_on_a_gpu_that_was_not_chosen():
     for call in ("all_gather_object", "barrier"):
-        traces = story(2, lambda r: r.add("collective", call=call, ranks=r.all, text=CURRENT))
+        traces = story(2, lambda r, call=call: r.add("collective", call=call, ranks=r.all, text=CURRENT))
         assert [one.severity for one in judge(traces)] == ["may hang"]
-        assert judge(story(2, lambda r: r.add("collective", call=call, ranks=r.all))) == []
+        assert judge(story(2, lambda r, call=call: r.add("collective", call=call, ranks=r.all))) == []
     assert [one.call for one in judge(story(2, lambda r: objects(r, text=CURRENT)))] == ["send_object_list", "recv_object_list"]
 
 

@@ -132,7 +132,7 @@ def fine_tuned(strategy, result, case):
         with strategy.scope():  # an old optimizer makes its counter when it is first asked for
             variables = [*model.variables, model.optimizer.iterations]
         weights, steps = [np.asarray(one, dtype=float) for one in model.get_weights()], int(model.optimizer.iterations.numpy())
-    except Exception:  # not a pair, or not what the pair should be
+    except Exception:  # noqa: BLE001 - not a pair, or not what the pair should be
         return say("not a pair"), []
     copies = [len({copy.device for copy in strategy.experimental_local_results(variable)}) for variable in variables]
     problem = _fine_tuned_problem(case, variables, copies, weights, accuracies)

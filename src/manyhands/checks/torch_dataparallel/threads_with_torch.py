@@ -142,7 +142,7 @@ def _caught(function, act, original):
         _run(function, [act] * 4, [(i,) for i in range(4)])
     except NotImplementedError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
         named, chain, there = re.search(r"replica\D{0,3}(\d+)", _text(error)), [error], False
         while chain[-1] is not None and len(chain) < 6:
             there |= isinstance(chain[-1], LookupError) and original in _text(chain[-1])

@@ -110,7 +110,7 @@ class Profile:
         """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
         try:
             client.send_signal(9, block=False)  # each engine's nanny kills it
-        except Exception:  # no engine is left
+        except Exception:  # noqa: BLE001 - no engine is left
             pass
         deadline = time.monotonic() + 2
         while client.ids and controller_runs(cluster) and time.monotonic() < deadline:

@@ -64,7 +64,7 @@ class Zygote:
             os.setpgid(0, 0)
             die_with_parent(parent)
             _be_an_engine(argv, env, log)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a fork must not return into the fork server
             print("manyhands: the engine ended:", repr(error), file=sys.__stderr__)
         finally:
             os._exit(1)

@@ -248,7 +248,7 @@ def _members(group):
 
     try:
         return dist.get_process_group_ranks(group)
-    except Exception:  # a group that this rank is not in: torch itself will say so
+    except Exception:  # noqa: BLE001 - a group that this rank is not in: torch itself will say so
         return []
 
 

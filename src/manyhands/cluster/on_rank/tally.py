@@ -118,7 +118,7 @@ class Tally:
         is no world. "begun" is 0 where all asynchronous calls have ended, and grows with each new one that has not."""
         try:
             return self._facts()
-        except Exception:  # private names of torch, which another version may not have: a cell must go on without them
+        except Exception:  # noqa: BLE001 - private names of torch, which another version may not have: a cell must go on without them
             return {}
 
     def _facts(self):
@@ -244,7 +244,7 @@ def holds_here(conditions, variables):
     """Whether each of the conditions, [(text, whether it must be true), ...], holds with these variables."""
     try:
         return all(bool(eval(text, {**variables})) == wanted for text, wanted in conditions)
-    except Exception:  # a name that does not exist yet
+    except Exception:  # noqa: BLE001 - a name that does not exist yet
         return False
 
 
