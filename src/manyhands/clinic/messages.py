@@ -35,7 +35,7 @@ class Messages:
             "of": self._of(tensors, phase) if tensors else ""})
 
     def _of(self, tensors, phase):
-        """ "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
+        """Say "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
         share memory with them."""
         if phase in ("forward", "between"):
             return ""

@@ -97,7 +97,7 @@ def _data(folder, name, shown):
 
 
 def _whole_letters(text):
-    """JSON without halves of letters ("\\ud800" alone), which Python reads and nothing can write."""
+    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can write."""
     if not HALF.search(text):
         return text
     return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()

@@ -179,7 +179,7 @@ class Network:
         return True
 
     def _message_s(self, n_bytes):
-        """(time that the link is taken, time until it has arrived)"""
+        """(time that the link is taken, time until it has arrived)."""
         taken_s = (n_bytes + HEAD_BYTES) / self.bytes_per_s
         return taken_s, taken_s + self.delay_s
 

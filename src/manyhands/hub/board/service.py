@@ -192,6 +192,8 @@ class Handler(HubOAuthenticated, RequestHandler):
 
 
 class Page(Handler):
+    """The class board."""
+
     @authenticated
     def get(self):
         self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name,
@@ -199,6 +201,8 @@ class Page(Handler):
 
 
 class Events(Handler):
+    """The stream of the board's changes to a page that is open."""
+
     streams: ClassVar = Counter()  # of all connections
 
     def get_login_url(self):
@@ -245,6 +249,8 @@ class Events(Handler):
 
 
 class PredictionsPage(Handler):
+    """The page of predictions, for staff."""
+
     @authenticated
     def get(self):
         self.staff()
@@ -252,6 +258,8 @@ class PredictionsPage(Handler):
 
 
 class PredictionsEvents(Events):
+    """The stream of the predictions' changes to a page that is open."""
+
     def view_of(self, account):
         self.staff()
         reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
@@ -259,10 +267,12 @@ class PredictionsEvents(Events):
 
 
 class HackathonPage(EventPage, Handler):
-    pass
+    """The hackathon's board."""
 
 
 class Announcement(Handler):
+    """A word of the staff to the whole class."""
+
     @authenticated
     def post(self):
         self.service.announce(self.staff(), self.get_body_argument("text", ""))
@@ -270,6 +280,8 @@ class Announcement(Handler):
 
 
 class Table(Handler):
+    """A unit's results as a CSV file, for staff."""
+
     @authenticated
     def get(self):
         unit = self.get_query_argument("unit", "")
