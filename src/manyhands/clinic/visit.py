@@ -77,7 +77,8 @@ def _why(found, notes, place, stand_in):
     errors = [found.errors[rank]["traceback"] for rank in sorted(found.errors)] + [
         found.output[rank] for rank in sorted(found.output) if found.codes.get(rank) and rank not in found.errors]
     found.substituted = substituted(notes, found.ranks)
-    found.reasons = [*filter(None, (sentence(error, stand_in) for error in errors))][:1] + [place.facts()]
+    told = [*filter(None, (sentence(error, stand_in) for error in errors))]
+    found.reasons = [*told[:1], place.facts()]
 
 
 def rehearsed(found, script, timeout_s=300, stand_in=True):

@@ -89,10 +89,7 @@ class MpiWire:
 
 
 def _done(request, looks):
-    for _ in range(looks):
-        if request.Test():
-            return True
-    return False
+    return any(request.Test() for _ in range(looks))
 
 
 def all_here(timeout_s):

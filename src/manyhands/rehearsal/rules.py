@@ -172,10 +172,10 @@ def _set_up(rank, event, first):
         yield ("may hang", "uses the current GPU, which no call chooses, so all ranks use GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
-    if event.is_batch and calls.get(rank) is event:
-        if not all(other in calls and calls[other].is_batch for other in event.ranks):
-            yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
-                   "make a collective of the whole group first")
+    opens = event.is_batch and calls.get(rank) is event
+    if opens and not all(other in calls and calls[other].is_batch for other in event.ranks):
+        yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
+               "make a collective of the whole group first")
 
 
 def _first_calls(traces):

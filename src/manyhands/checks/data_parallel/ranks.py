@@ -257,7 +257,7 @@ def steps(name, seed):
 
 
 def _rows_seen(model, x):
-    """Return how many different rows of x have gone through the model. (The rows are random, so no two are equal.)"""
+    """Return how many different rows of x have gone through the model. The rows are random, so no two are equal."""
     return len({i for inputs in model.seen for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()})
 
 

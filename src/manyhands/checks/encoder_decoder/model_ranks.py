@@ -52,7 +52,7 @@ class Decoder(nn.Module):
 
 
 def build(seed, hidden, layers, bidirectional=False):
-    """Return an encoder and a decoder whose states fit. (A bidirectional encoder has two states for each layer.)"""
+    """Return an encoder and a decoder whose states fit. A bidirectional encoder has two states for each layer."""
     torch.manual_seed(seed)
     encoder = Encoder(hidden, layers // 2 if bidirectional else layers, bidirectional)
     return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())

@@ -6,6 +6,7 @@ Weights, gradients and clocks are whole numbers, so right answers are right to t
 
 from collections import namedtuple
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _deaths(seconds, bound):
     slow, deaths, now_s = len(seconds) - 1, [], 0
     if slow > 1:
         own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
-        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in zip(one, one[1:]) if after.clock <= 4]
+        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in pairwise(one) if after.clock <= 4]
         wait_s, since_s, worker = max(waits)
         now_s = since_s + wait_s / 2
         deaths.append((worker, now_s))

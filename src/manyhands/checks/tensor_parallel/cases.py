@@ -8,6 +8,7 @@ a mesh is {axis: ranks}.
 import math
 import random
 from itertools import product as all_of
+from itertools import pairwise
 
 MESH = {"x": 2, "y": 2}  # the mesh on which the ranks compute products, before its axes get different names
 AXES = "ring node rack tile lane pipe".split()  # names that no exercise shows
@@ -105,7 +106,7 @@ def program(depth):
         first, second = ("in", "head", "size"), ("head", "size", "out")
         return [(("batch", "in"), first, ("batch", "head", "size")), (("batch", "head", "size"), second, ("batch", "out"))]
     widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
-    return [(("batch", a), (a, b), ("batch", b)) for a, b in zip(widths, widths[1:])]
+    return [(("batch", a), (a, b), ("batch", b)) for a, b in pairwise(widths)]
 
 
 def numbers(dims, sizes, layout, mesh):

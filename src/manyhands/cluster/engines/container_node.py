@@ -25,7 +25,7 @@ def take_number(folder):
     """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends,
     however it ends."""
     for number in itertools.count():
-        lock = open(os.path.join(folder, f"{number}.lock"), "a")
+        lock = open(os.path.join(folder, f"{number}.lock"), "a")  # noqa: SIM115 - kept open
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return number, lock

@@ -268,10 +268,8 @@ class Runtime:
             return
         pid = getattr(controller, "pid", 0)
         if pid > 0 and getattr(controller, "process", None) is not None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             if controller._wait_thread is not None:  # the launcher's own thread takes the exit status
                 controller._wait_thread.join(5)
         else:

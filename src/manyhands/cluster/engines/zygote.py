@@ -20,6 +20,7 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
@@ -104,10 +105,8 @@ class Zygote:
 
 
 def _kill_group(pid):
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _resident_bytes(pid):

@@ -66,7 +66,7 @@ def cycle(edge_list):
         if rank in path:
             return path[path.index(rank):]
         for other in after.get(rank, []):
-            found = walk(other, path + [rank])
+            found = walk(other, [*path, rank])
             if found:
                 return found
         return []

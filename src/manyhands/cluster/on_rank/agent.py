@@ -129,7 +129,7 @@ def join(rank, url, token, folder, environment, path):
     os.environ.update(environment)
     os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
     record = os.path.join(folder, f"calls-{rank}")
-    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
+    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))  # noqa: SIM115 - kept open
     if RANK is None:
         RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()

@@ -74,7 +74,7 @@ class Recorder:
         self.path = path
         with open(path, "wb") as file:
             file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))  # a hole in it would end this process on a full disk
-        self._file = open(path, "r+b")
+        self._file = open(path, "r+b")  # noqa: SIM115 - kept open
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
         self._works = WeakKeyDictionary()  # what an asynchronous call has returned -> its note

@@ -27,7 +27,7 @@ _kept = []  # the file, which must stay open
 
 def write_on_signal(path):
     """On the rank: have each signal append the stacks of all threads to the file `path`."""
-    _kept[:] = [open(path, "w")]
+    _kept[:] = [open(path, "w")]  # noqa: SIM115 - kept open
     _kept[0].write(f"{os.getpid()} {threading.main_thread().ident:x}\n")
     _kept[0].flush()
     faulthandler.register(SIGNAL, file=_kept[0], all_threads=True)

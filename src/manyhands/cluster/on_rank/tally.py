@@ -251,7 +251,7 @@ def holds_here(conditions, variables):
 def _holds(value, works, depth):
     if id(value) in works or type(value).__name__ in ("AsyncCollectiveTensor", "_CoalescingManager"):
         return True
-    if depth == 0 or isinstance(value, type) or isinstance(value, type(sys)):
+    if depth == 0 or isinstance(value, (type, type(sys))):
         return False
     if isinstance(value, dict):
         inside = value.values()
