@@ -13,7 +13,10 @@ from pathlib import Path
 LIMIT_S = 30
 RUNS_S = 0.3  # how long srun needs to start a command: a file that does not wait for it has ended before
 UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
-WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
+WITH_VALUE = (
+    "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|"
+    "--cpus-per-task|--gpus-per-node"
+)
 
 SRUN = f"""#!/bin/bash
 nodes=$SLURM_NNODES tasks=$SLURM_NTASKS per_node= names=($STAND_IN_NAMES) first=0 last=-1 local=0
