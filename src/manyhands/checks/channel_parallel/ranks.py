@@ -91,7 +91,10 @@ def _operator(which, function, seed, c):
     chance = torch.Generator().manual_seed(seed + 7 * c.size)
     channels = 2 * c.size + 1
     height = 3 + random.Random(seed).randint(1, 6)
-    draw = lambda: torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())  # noqa: E731
+
+    def draw():
+        return torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())
+
     everyones, slopes = [draw() for _ in range(c.size)], [draw() for _ in range(c.size)]
     rows = [shard(channels, rank, c.size) for rank in range(c.size)]
     mine, total, slope = everyones[c.rank], sum(everyones), slopes[0]

@@ -101,7 +101,10 @@ def apply_modes(function, seed):
     draw, cases = random.Random(seed + 16), []
     modes = {"plain": nullcontext, "no_grad": torch.no_grad, "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
              "autocast, float16": lambda: torch.autocast("cpu", torch.float16)}
-    state = lambda *_: [torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), str(torch.get_autocast_dtype("cpu")).split(".")[1]]  # noqa: E731
+
+    def state(*_):
+        return [torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), str(torch.get_autocast_dtype("cpu")).split(".")[1]]
+
     for mode in draw.sample(list(modes), len(modes)):
         with modes[mode]():
             here, k = state(), draw.randint(2, 4)
