@@ -8,6 +8,7 @@ it. The browser and JupyterLab itself are not in it.
 
 import sys
 import threading
+from contextlib import suppress
 
 import nbformat
 import psutil
@@ -53,8 +54,6 @@ def held():
     """Bytes that this process's children and theirs hold now (PSS)."""
     total = 0
     for process in psutil.Process().children(recursive=True):
-        try:
+        with suppress(psutil.Error):  # it has ended meanwhile
             total += process.memory_full_info().pss
-        except psutil.Error:
-            pass  # it has ended meanwhile
     return total

@@ -19,6 +19,7 @@ from manyhands.simulate.calibrate import calibrate
 from manyhands.simulate.training_step import Machine
 
 from . import few
+import itertools
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = {"06": (HERE.parent / "notebooks/scripts/06_train.py", ("--epochs", "4")),
@@ -53,7 +54,7 @@ def steps_s(script, arguments, ranks, port):
         sys.argv = argv
         os.environ.clear()
         os.environ.update(before)
-    return [stop - start for start, stop in zip(ends[2:], ends[3:])]
+    return [stop - start for start, stop in itertools.pairwise(ends[2:])]
 
 
 def measured_s(cluster, script, arguments, ranks, port):

@@ -16,6 +16,8 @@ FONT = "'Plex', 'IBM Plex Sans', Helvetica, Arial, 'DejaVu Sans', sans-serif"
 
 
 class Sketch:
+    """A drawing in SVG, in the colours and letters of the decks."""
+
     def __init__(self, width, height):
         self.width, self.height, self.parts, self.heads = width, height, [], []
 

@@ -64,7 +64,7 @@ def weights():
         left += width + 8
     left = 40
     sketch.text(40, 204, "what one row counts in the mean of the means", 26, INK, "start")
-    for rank, (rows, weight) in enumerate(((200, 1), (30, 6.67), (10, 20), (10, 20))):
+    for rank, weight in enumerate((1, 6.67, 20, 20)):
         sketch.rank(80 + rank * 290, 288, rank, 32, 28)
         sketch.text(124 + rank * 290, 288, f"{weight:.3g} times" if rank else "once", 34, RED if rank > 1 else INK, "start", True)
     return sketch

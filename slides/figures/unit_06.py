@@ -49,7 +49,7 @@ def timeline():
         y = 20 + row * 126
         sketch.text(left - 20, y + 42, name, 30, INK, "end", True)
         sketch.box(left, y, end * unit, 38, PALE, LINE, "backward", QUIET, 24, 4)
-        for number, (start, stop) in enumerate(messages):
+        for start, stop in messages:
             sketch.box(left + start * unit, y + 46, max((stop - start) * unit, 6), 46, NAVY if name == "naive" else RED if name == "hooks" else TEAL, round_=3)
         stop = max(end, messages[-1][1])
         sketch.text(left + stop * unit + 12, y + 68, f"{stop:.0f} ms", 26, INK, "start", True)
@@ -64,12 +64,12 @@ def buckets():
     sketch = Sketch(1168, 400)
     left, widths = 170, (500, 110, 220, 120)
     places = []
-    for (name, count), width in zip(LAYERS, widths):
+    for _, width in zip(LAYERS, widths, strict=True):
         places.append((left, width))
         left += width + 12
     sketch.text(150, 65, "backward", 26, QUIET, "end")
     sketch.arrow(1155, 30, 170, 30, QUIET, 5)
-    for number, ((x, width), (name, count)) in enumerate(zip(places, LAYERS)):
+    for (x, width), (name, _) in zip(places, LAYERS, strict=True):
         sketch.box(x, 60, width, 76, PALE, LINE, [name], INK, 26)
     with sketch.step(1):
         x, end = places[2][0], places[3][0] + places[3][1]

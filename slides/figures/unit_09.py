@@ -3,6 +3,7 @@
 import math
 
 from sketch import GOLD, INK, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch, rank_colour
+import itertools
 
 LOG = ((1, 0), (0, 1), (1, 1), (0, 1), (2, 4), (1, 2), (0, 2), (1, 1), (0, 1), (1, 1), (0, 1), (2, 6), (1, 2), (0, 2), (1, 1), (0, 1))  # worker, staleness: as
 # notebooks/09_staleness.ipynb printed it; and the time to the target in ms for 0, 1, ... backup workers
@@ -20,7 +21,7 @@ def cover():
     sketch = Sketch(520, 520)
     points = _descend(8, 0.2, 100)
     chart = Chart(sketch, 20, 20, 480, 480, (-2.35, 2.35), (-0.5, 0.5))
-    chart.curve(list(zip(points[1:], (b - a for a, b in zip(points, points[1:])))), RED, 6)
+    chart.curve(list(zip(points[1:], (b - a for a, b in itertools.pairwise(points)))), RED, 6)
     chart.dot(0, 0, NAVY, 16)
     sketch.text(260, 294, "the minimum", 27, NAVY)
     return sketch
@@ -75,7 +76,7 @@ def spirals():
         chart = Chart(sketch, left + 10, 60, 330, 310, (-2.35, 2.35), (-0.5, 0.5))
         weights = _descend(delay, 0.2, 100)
         colour = (NAVY, TEAL, RED)[panel]
-        chart.curve(list(zip(weights[1:], (b - a for a, b in zip(weights, weights[1:])))), colour, 5)
+        chart.curve(list(zip(weights[1:], (b - a for a, b in itertools.pairwise(weights)))), colour, 5)
         chart.dot(0, 0, INK, 10)
         sketch.text(left + 175, 22, words, 28, colour if panel != 1 else "#1c6e62", bold=True)
     sketch.text(584, 414, "to the right the weight, upwards its last change; rate 0.2, 100 updates; the disc: the minimum", 25, QUIET)

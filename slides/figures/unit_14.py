@@ -53,7 +53,7 @@ def cut():
     unit = 18.5
     for row, (words, stages) in enumerate((("two layers each", [slice(2 * i, 2 * i + 2) for i in range(4)]), ("by cost", best_cut(COSTS, 4)))):
         x, y, stage_ms = 0, 50 + row * 140, [sum(COSTS[block]) for block in stages]
-        step = play(gpipe(4, 8), lambda event: stage_ms[event.stage] * _seconds(event))
+        step = play(gpipe(4, 8), lambda event, stage_ms=stage_ms: stage_ms[event.stage] * _seconds(event))
         sketch.text(0, y - 28, words, 28, INK, "start", True)
         for rank, block in enumerate(stages):
             for cost in COSTS[block]:

@@ -4,6 +4,7 @@ from sketch import GOLD, INK, LINE, NAVY, PALE, QUIET, RED, TEAL, Chart, Sketch
 from stored import curves
 
 from manyhands.simulate.survival import job_s
+import itertools
 
 NOTEBOOK, CURVE = "18_elastic_training", "the loss through two kills, over that of the same training without"
 MTBF_S = 54 * 24 * 3600 / 419  # Grattafiori et al. 2024, section 3.3.4
@@ -61,14 +62,14 @@ def through():
     sketch = Sketch(1168, 450)
     undisturbed, lives = _loss()
     chart = Chart(sketch, 70, 40, 1040, 330, (0, 59), (0, 2.7))
-    for before, after in zip(lives, lives[1:]):
+    for before, after in itertools.pairwise(lives):
         left, right = chart.place(after[0][0], 0)[0], chart.place(before[-1][0], 0)[0]
         sketch.box(left, 40, right - left, 330, "#f6dfdd", round_=0)
     chart.axes([(s, str(s)) for s in (0, 10, 20, 30, 40, 50)], [(v, str(v)) for v in (0, 1, 2)], "step", "loss")
     chart.curve(undisturbed, LINE, 16)
     for points, colour in zip(lives, (NAVY, RED, TEAL)):
         chart.curve(points, colour, 5)
-    for i, points in enumerate(lives[:-1]):
+    for points in lives[:-1]:
         chart.dot(*points[-1], INK, 11)
         chart.label(*points[-1], "killed", INK, dx=10, dy=-44)
     for x, words, colour in ((8, "4 ranks", NAVY), (34, "2 ranks", RED), (52, "3 ranks", "#1c6e62")):

@@ -71,7 +71,7 @@ def paid():
         x, y, scale = 250, 30 + place * 100, 22
         sketch.text(230, y + 32, name, 28, INK, "end")
         parts = _paid(tensors)
-        for (what, seconds), colour in zip(parts.items(), (TEAL, RED, NAVY)):
+        for seconds, colour in zip(parts.values(), (TEAL, RED, NAVY), strict=False):
             sketch.box(x, y, seconds * scale, 64, colour, round_=0)
             x += seconds * scale
         sketch.text(x + 16, y + 32, f"{sum(parts.values()):.1f} s", 30, INK, "start", True)

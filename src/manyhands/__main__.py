@@ -1,3 +1,5 @@
+"""`python -m manyhands` is the command `manyhands`."""
+
 import sys
 
 from manyhands.cli import main

@@ -33,10 +33,8 @@ def memory_gb() -> int:
     """The machine's memory in GB, or a container's limit where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
+        with suppress(OSError, ValueError):
             total = min(total, int(Path(limit).read_text()))
-        except (OSError, ValueError):
-            pass
     return round(total / 1e9)
 
 

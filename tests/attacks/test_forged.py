@@ -216,8 +216,8 @@ NUMBERS = [float("nan"), float("inf"), True, None, "16", [16.0], {"a": 1}, 10**4
 def test_evidence_that_is_no_number(number):
     """Straight into the comparison: a record may hold whatever JSON can say."""
     def shown(values, status="pass"):
-        criterion = dict(name="value", text="t", points=2, status=status, values=values, atol=1e-6, rtol=0.0, detail={})
-        return [new_output("display_data", data={MIME: dict(schema=1, name="square", criteria=[criterion])})]
+        criterion = {"name": "value", "text": "t", "points": 2, "status": status, "values": values, "atol": 1e-6, "rtol": 0.0, "detail": {}}
+        return [new_output("display_data", data={MIME: {"schema": 1, "name": "square", "criteria": [criterion]}})]
     (right,) = compare("square-check", 2, shown([16.0]), shown([16.0]))
     assert right.earned == 2
     for values in ([number], [16.0, number], {"0": 16.0}, 16.0, [], None):

@@ -104,8 +104,8 @@ RECORDS = [None, 3, [1], "x", {}, {"name": "square"}, {"name": "square", "criter
 @pytest.mark.parametrize("record", RECORDS, ids=str)
 def test_records_that_are_no_records_earn_nothing(record):
     """Straight into the comparison."""
-    criterion = dict(name="value", text="t", points=2, status="pass", values=[16.0], atol=1e-6, rtol=0.0, detail={})
-    wanted = [new_output("display_data", data={MIME: dict(schema=1, name="square", criteria=[criterion])})]
+    criterion = {"name": "value", "text": "t", "points": 2, "status": "pass", "values": [16.0], "atol": 1e-6, "rtol": 0.0, "detail": {}}
+    wanted = [new_output("display_data", data={MIME: {"schema": 1, "name": "square", "criteria": [criterion]}})]
     (got,) = compare("square-check", 2, [new_output("display_data", data={MIME: record})], wanted)
     assert (got.earned, got.points, got.text) == (0, 2, "t")
 
@@ -114,8 +114,8 @@ def test_records_that_are_no_records_earn_nothing(record):
 def test_a_display_that_was_changed_to_what_no_display_is(data):
     """Only the first showing is validated."""
     shown = {**new_output("display_data"), "data": data}
-    criterion = dict(name="value", text="t", points=2, status="pass", values=[16.0], atol=1e-6, rtol=0.0, detail={})
-    record = new_output("display_data", data={MIME: dict(schema=1, name="square", criteria=[criterion])})
+    criterion = {"name": "value", "text": "t", "points": 2, "status": "pass", "values": [16.0], "atol": 1e-6, "rtol": 0.0, "detail": {}}
+    record = new_output("display_data", data={MIME: {"schema": 1, "name": "square", "criteria": [criterion]}})
     for wanted in (record, new_output("stream", name="stdout", text="16\n")):
         (got,) = compare("square-check", 2, [shown], [wanted])
         assert got.earned == 0

@@ -118,4 +118,4 @@ def test_killed_twenty_times_it_ends_with_the_same_gradebook(classroom, tmp_path
     until = time.monotonic() + 30
     while [*ours(temporary)] and time.monotonic() < until:
         time.sleep(0.05)
-    assert [*ours(temporary)] == [] and [path for path in Path(temporary).iterdir()] == []
+    assert [*ours(temporary)] == [] and list(Path(temporary).iterdir()) == []

@@ -26,7 +26,8 @@ class Formgrader:
                    "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"]
         environment = {**os.environ, **{f"JUPYTER_{name}_DIR": str(folder / name) for name in ("CONFIG", "DATA", "RUNTIME")}}
         environment["PATH"] = os.path.dirname(sys.executable) + os.pathsep + environment["PATH"]
-        self.process = subprocess.Popen(command, cwd=room.root, env=environment, stdout=open(self.log, "w"), stderr=subprocess.STDOUT)
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(command, cwd=room.root, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def ask(self, path, method="GET"):
         connection = http.client.HTTPConnection("localhost", timeout=300)

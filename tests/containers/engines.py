@@ -1,4 +1,4 @@
-"""An engine of containers for the tests: Docker, or podman with the docker client over its socket; compose on top. (Not in conftest: `import conftest` may mean another folder's.)"""
+"""An engine of containers for the tests: Docker, or podman with the docker client over its socket; compose on top. Not in conftest: `import conftest` may mean another folder's."""
 
 import json
 import os

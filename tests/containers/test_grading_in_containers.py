@@ -206,7 +206,7 @@ def test_a_container_goes_with_its_grader(engine, lab, none_left, how):
                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # a shell may have made us ignore it
     (name,) = wait_for(lambda: of_submissions(engine) - none_left if two_kernels(engine, of_submissions(engine) - none_left) else set())
     grader.send_signal(how)
-    out, said = grader.communicate(timeout=60)
+    _out, said = grader.communicate(timeout=60)
     if how == signal.SIGKILL:
         wait_for(lambda: name not in of_submissions(engine), 30)
     else:

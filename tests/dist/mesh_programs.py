@@ -90,7 +90,7 @@ def megatron():
     rank, p = dist.get_rank(), dist.get_world_size()
     rows, columns = {"q", "k", "v", "up", "up_bias"}, {"o", "down"}
     shapes = {"q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH), "v": (WIDTH, WIDTH), "o": (WIDTH, WIDTH), "up": (HIDDEN, WIDTH), "down": (WIDTH, HIDDEN)} | {
-        "up_bias": (HIDDEN,), "down_bias": (WIDTH,)}  # fmt: skip
+        "up_bias": (HIDDEN,), "down_bias": (WIDTH,)}
     whole = {name: numbers(*shape, seed=i).div(4).requires_grad_() for i, (name, shape) in enumerate(shapes.items())}
 
     def mine(name, t):

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from our_processes import SLOWER
 
-from manyhands import comm, functions
+from manyhands import functions
 
 WAITS_S = 1.5  # the time-out of communicators in programs that wait for it
 AT_ONCE_S = 20.0  # the time-out in programs whose mistake is seen without waiting

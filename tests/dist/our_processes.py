@@ -1,4 +1,4 @@
-"""What the tests of clusters share: names, and a look for what is left behind. (Not in conftest: `import conftest` may mean another folder's.)"""
+"""What the tests of clusters share: names, and a look for what is left behind. Not in conftest: `import conftest` may mean another folder's."""
 
 import os
 import time

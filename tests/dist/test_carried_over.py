@@ -97,7 +97,7 @@ def mlp():
 
 def encoder_decoder():
     model = nn.ModuleList([filled(nn.Embedding(6, 12), "embed") for _ in range(2)] + [filled(nn.LSTM(12, 12, 2), "rnn.actual_rnn") for _ in range(2)]
-                          + [linear("out", 12, 6)])  # fmt: skip
+                          + [linear("out", 12, 6)])
     read, say, encode, decode, out = model
     sentences = [numbers(f"sentence {i}", 2 + i % 3).argsort() + 1 for i in range(8)]
     end = torch.zeros(1, dtype=torch.long)

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import needs
 import psutil
@@ -59,10 +60,8 @@ def network_of_this_rank():
 def networks_in_use():
     found = set()
     for pid in psutil.pids():
-        try:
+        with suppress(OSError):  # it has ended meanwhile
             found.add(os.readlink(f"/proc/{pid}/ns/net"))
-        except OSError:  # it has ended meanwhile
-            pass
     return found
 
 

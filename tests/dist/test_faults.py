@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from our_processes import SETUP, SLOWER, our_processes, wait_for_none
@@ -497,7 +498,7 @@ def test_many_clusters_at_once():
 
 def test_the_controllers_ports_are_reserved_so_that_no_connection_takes_them(cluster):
     """Free ones of the ephemeral range were lost to outgoing connections between choice and use: a scheduler ended, no rank answered."""
-    known = json.load(open(cluster._runtime._engines.connection_file))
+    known = json.loads(Path(cluster._runtime._engines.connection_file).read_text())
     numbers = [known[name] for name in ("registration", "control", "mux", "task", "iopub", "hb_ping", "hb_pong")] + known["broadcast"]
     assert all(FIRST <= number <= LAST for number in numbers) and len({*numbers}) == len(numbers)
     assert not {*numbers} & {*reserve(100).ports}

@@ -133,7 +133,7 @@ def dropped(c, what):
 
 
 @pytest.mark.parametrize("what, first, second", [
-    ("recv", None, None), ("half of a tuple", None, [2, 2]), ("allgather", [2, 2], None), ("bcast", [2, 2], None), ("alltoall", [2, 2], None)])  # fmt: skip
+    ("recv", None, None), ("half of a tuple", None, [2, 2]), ("allgather", [2, 2], None), ("bcast", [2, 2], None), ("alltoall", [2, 2], None)])
 def test_dropped_outputs_hang_nobody(pool, what, first, second):
     begun = time.monotonic()
     found = pool.values(dropped, 2, what, timeout_s=20)
@@ -218,10 +218,7 @@ def without_grad(c, who):
     x = torch.ones(2, requires_grad=True)
     off = c.rank in who
     with torch.set_grad_enabled(not off):
-        if c.rank == 0:
-            end = functions.send(x * 2, c, 1)
-        else:
-            end = functions.recv(c, 0).sum() * 3
+        end = functions.send(x * 2, c, 1) if c.rank == 0 else functions.recv(c, 0).sum() * 3
         ys = functions.allgather(c, x * 5)
         end = end + (ys[0] + 7 * ys[1]).sum()
         again = functions.bcast(c, x, 0)

@@ -39,7 +39,7 @@ def _expected(name, p):
     tree, part = (p - 1).bit_length(), 1000 // p * 4
     return {"ring": ("send", 1, p, BYTES), "allgather": ("allgather", 1, p * (p - 1), BYTES), "alltoall": ("alltoall", 1, p * (p - 1), BYTES),
             "allreduce": ("allreduce", 2, 2 * p * (p - 1), part), "bcast": ("bcast", tree, p - 1, BYTES), "gather": ("gather", 1, p - 1, BYTES),
-            "scatter": ("scatter", 1, p - 1, BYTES)}[name]  # fmt: skip
+            "scatter": ("scatter", 1, p - 1, BYTES)}[name]
 
 
 @pytest.mark.parametrize("name", ["ring", "allgather", "alltoall", "allreduce", "bcast", "gather", "scatter"])

@@ -157,7 +157,7 @@ def test_each_message_has_two_ends(told):
     for pattern in PATTERNS:
         merged = over_all(told["_patterns"], (pattern.__name__, 4), "account")
         ends = {kind: {(event.key, event.round, event.bytes): (rank, event.peer) for rank, events in enumerate(merged.events) for event in events if event.kind == kind}
-                for kind in ("sent", "received")}  # fmt: skip
+                for kind in ("sent", "received")}
         assert {key: ends["received"][key][::-1] for key in ends["sent"]} == ends["sent"]
         assert len(ends["sent"]) == merged.messages
 
@@ -167,11 +167,11 @@ def test_log_and_tables(told):
     assert merged.log() == ("round  call       from  to  bytes\n"
                             "    1  dist.send     0   1     48\n"
                             "    2  dist.send     0   2     48\n"
-                            "    2  dist.send     1   3     48")  # fmt: skip
+                            "    2  dist.send     1   3     48")
     assert merged.table() == ("call       messages out  messages in  bytes out  bytes in  rounds\n"
                               "dist.send             3            0        144         0       2  counted\n"
                               "dist.recv             0            3          0       144       2  counted\n"
-                              "all                   3            3        144       144       2")  # fmt: skip
+                              "all                   3            3        144       144       2")
     assert merged.table(3).splitlines()[-1].split() == ["all", "0", "1", "0", "48", "2"]
     assert (merged.messages, merged.bytes) == (3, 144) and [one["rank"] for one in merged.ranks] == [0, 1, 2, 3]
 
@@ -222,7 +222,7 @@ def test_collectives_by_their_models(told, p):
         "allgather": (p * (p - 1), p * (p - 1) * size, p - 1), "gather": (p - 1, (p - 1) * size, 1), "scatter": (p - 1, (p - 1) * size, 1),
         "reduce_scatter": (p * (p - 1), p * (p - 1) * size, p - 1), "alltoall": (p * (p - 1), p * (p - 1) * size, 1),
         "all_to_all_single": (p * (p - 1), sum(4 * (i + 1) for i in range(p)) * (p - 1), 1), "all_gather_single": (p * (p - 1), p * (p - 1) * size, p - 1),
-        "reduce_scatter_single": (p * (p - 1), p * (p - 1) * size, p - 1), "barrier": (p * log, 0, log), "monitored_barrier": (2 * (p - 1), 0, 2)}  # fmt: skip
+        "reduce_scatter_single": (p * (p - 1), p * (p - 1) * size, p - 1), "barrier": (p * log, 0, log), "monitored_barrier": (2 * (p - 1), 0, 2)}
     for name, numbers in expected.items():
         merged = over_all(told["_collectives"], (name, p))
         assert (merged.messages, merged.bytes, merged.rounds) == numbers, name

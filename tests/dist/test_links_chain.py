@@ -252,7 +252,7 @@ def mistakes(c):
 def test_mistakes_are_told(pool):
     told = pool.values(mistakes, 2)[1]
     for text, remedy in zip(told, ["Add one with add_link", "Wrap a plain function in a module", "ranks 0 to 1", "whole number from 0 to 1", "empty list",
-                                   "Add the part with rank_out=1 first", None, "Give this part a rank_out", "Add a part with rank_in=1"], strict=True):  # fmt: skip
+                                   "Add the part with rank_out=1 first", None, "Give this part a rank_out", "Add a part with rank_in=1"], strict=True):
         assert remedy in text if remedy else text is None, (text, remedy)
 
 

@@ -148,7 +148,7 @@ def with_dropout(c, xs):
     rnns = [nn.LSTM(FEATURES, UNITS, 2, dropout=0.5) for _ in range(2)]
     rnn = links.create_multi_node_n_step_rnn(rnns[c.rank], c, rank_in=0 if c.rank else None, rank_out=None if c.rank else 1)
     torch.manual_seed(c.rank)
-    *_, ys, phi = rnn(xs)
+    *_, ys, _phi = rnn(xs)
     return [y.detach() for y in ys]
 
 
@@ -210,7 +210,7 @@ def mistakes(c):
 
 def test_mistakes_are_told(pool):
     remedies = ["torch.nn.LSTM, GRU or RNN", "ranks 0 to 1", "is this rank itself", "torch.zeros(0, 3)", "at least one sequence", "shape (length, 3)",
-                "rnn(hx, cx, xs)", "rank_in=None"]  # fmt: skip
+                "rnn(hx, cx, xs)", "rank_in=None"]
     for told in pool.values(mistakes, 2):
         for text, remedy in zip(told, remedies, strict=True):
             assert remedy in text, (text, remedy)

@@ -95,7 +95,7 @@ def test_what_cannot_be_gets_a_message(ranks):
     }
     for rank, (said, no_gradient, named) in enumerate(told):
         outside = {"copy_to": f"copy_to: rank {rank} is not in this group.", "reduce_from": f"reduce_from: rank {rank} is not in this group.",
-                   "outside": f"rank {rank} is not in this mesh"} if rank > 1 else {}  # fmt: skip
+                   "outside": f"rank {rank} is not in this mesh"} if rank > 1 else {}
         assert said.keys() == expected.keys() | outside.keys()
         for what, start in (expected | outside).items():
             assert said[what] and said[what].startswith(start), (rank, what, said[what])

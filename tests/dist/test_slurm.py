@@ -19,6 +19,7 @@ from manyhands import Cluster
 from manyhands.cluster.host.ports import reserve
 
 pytestmark = pytest.mark.slurm
+BESIDE_PYTHON = os.path.dirname(sys.executable)
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munged": "munge", "srun": "slurm-client"}
 
 
@@ -80,7 +81,7 @@ def two_neighbouring_ports():
         many.close()
 
 
-def batch(slurm, tmp_path, name, *arguments, folder=world_checks.ROOT / "notebooks" / "scripts", programs=os.path.dirname(sys.executable), **variables):
+def batch(slurm, tmp_path, name, *arguments, folder=world_checks.ROOT / "notebooks" / "scripts", programs=BESIDE_PYTHON, **variables):
     """Submit a batch file of the notebooks' scripts, as a learner would, and wait; returns what the job said. `programs` comes first on its path.
 
     Its processes write to one file, a text and its line's end one after the other: the texts are whole, the lines may be mixed.

@@ -111,7 +111,7 @@ def test_the_tolerance_is_above_another_order_and_far_below_another_gradient(mon
     ("data x pipeline", 4, 4, "4 rows do not divide into 8"),
     ("FSDP2 x tensor", 3, 8, "a multiple of 2 ranks, and there are 3"),
     ("data x pipeline x tensor", 6, 8, "a multiple of 4 ranks, and there are 6"),
-])  # fmt: skip
+])
 def test_a_world_that_does_not_fit_is_told(monkeypatch, way, world, rows, words):
     monkeypatch.setattr(ways.dist, "is_initialized", lambda: True)
     monkeypatch.setattr(ways.dist, "get_world_size", lambda: world)

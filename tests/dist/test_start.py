@@ -83,7 +83,7 @@ del one, part
 print(two.allreduce_obj(2))
 dist.destroy_process_group()
 """)
-    assert [run for run in by_environment(path, 3, warm)] == [
+    assert list(by_environment(path, 3, warm)) == [
         (0, "3 6.0 3 [2, 0] [1, 0, 0]\n6\n", ""), (0, "3 3.0 3 [1] [1, 0, 0]\n6\n", ""), (0, "3 6.0 3 [2, 0] [1, 0, 0]\n6\n", "")]
 
 
@@ -101,7 +101,7 @@ def test_nodes_are_told_apart(tmp_path, warm):
     ("create_communicator(timeout_s=0)", "timeout_s is a number of seconds above 0, not 0."),
 ])
 def test_wrong_arguments(tmp_path, call, message):
-    from manyhands import comm
+    from manyhands import comm  # noqa: F401 - what is evaluated names it
 
     with pytest.raises(ValueError) as caught:
         eval(f"comm.{call}")

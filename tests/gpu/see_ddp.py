@@ -37,7 +37,7 @@ def trained(way, rounds=5, steps=40):
     for _ in range(rounds):
         for name, (model, optimiser, times) in ways.items():
             with Ledger() if name.endswith("ledger on") else nullcontext():
-                for step in range(steps):
+                for _ in range(steps):
                     wait()
                     begun = time.perf_counter()
                     optimiser.zero_grad()

@@ -70,7 +70,7 @@ def timed(sizes, times):
 def main():
     with Cluster(nodes=1, ranks_per_node=2, framework="torch", name="gpu") as cluster:
         of_ranks = cluster.run(timed, [2**10, 2**20, 2**24], 20)
-    for (call, size), times in of_ranks[0].items():
+    for call, size in of_ranks[0]:
         ours, hand = (max(found[call, size][way] for found in of_ranks) for way in (0, 1))
         figure(f"{call}, {size // 2**10} KiB: ours, by hand", f"{ours:.3g}, {hand:.3g}", "ms")
     return 0

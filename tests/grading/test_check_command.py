@@ -48,7 +48,7 @@ def test_paths_of_notebooks(clone):
 
 
 def test_released_lab_is_graded_where_there_is_no_copy(clone):
-    unit, path, note = check_command.find("90", clone.folder)
+    _unit, path, note = check_command.find("90", clone.folder)
     assert path == clone.folder / "labs/90_tiny/90_tiny.ipynb" and "make lab" in note
 
 

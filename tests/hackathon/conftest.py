@@ -8,7 +8,7 @@ from pathlib import Path
 import needs
 import pytest
 
-from manyhands.hackathon import open_judge  # noqa: F401 (its class is made of `Rooms`, which some tests replace)
+from manyhands.hackathon import open_judge  # noqa: F401 - made of `Rooms`, which tests replace
 from manyhands.hackathon import rooms as closed
 from manyhands.hackathon.challenge import SLOW_LINKS
 from manyhands.hackathon.one_run import one_run

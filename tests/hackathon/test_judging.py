@@ -3,6 +3,7 @@
 import hashlib
 import subprocess
 import sys
+from pathlib import Path
 import time
 from contextlib import nullcontext
 
@@ -46,14 +47,14 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     assert "run 2 of 2: 32 updates, accuracy 0." in said and "ours, big_batch: 32 updates" in said
     assert hack_command.main(["verify", "ours.record", "--public", "judge.key.pub"]) == 0
     assert "signed, and unchanged since.\nours, big_batch: 32 updates" in capsys.readouterr().out
-    record, _ = judging_record.verified(open("ours.record", "rb").read())
+    record, _ = judging_record.verified(Path("ours.record").read_bytes())
     assert len(set(record["seeds"])) == len(record["runs"]) == 2 and record["score"] == 32
 
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 2  # never over a record
     assert "ours.record already exists" in capsys.readouterr().err
     assert hack_command.main(["judge", "ours", "--key", "judge.key", "--seeds-of", "ours.record", "-o", "again"]) == 0
-    again, _ = judging_record.verified(open("again", "rb").read())
-    assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(open("ours.record", "rb").read()).hexdigest()
+    again, _ = judging_record.verified(Path("again").read_bytes())
+    assert record["seeds_of"] is None and again["seeds_of"] == hashlib.sha256(Path("ours.record").read_bytes()).hexdigest()
     assert hack_command.main(["verify", "again"]) == 0 and "The seeds were taken from an earlier record" in capsys.readouterr().out
     assert [{**run, "processor_s": 0} for run in again["runs"]] == [{**run, "processor_s": 0} for run in record["runs"]]
 
@@ -65,7 +66,7 @@ def test_an_entry_without_a_score_is_recorded_too_and_shown_only_on_public_seeds
     assert hack_command.main(["try", "ours", "--runs", "1"]) == 1
     said = capsys.readouterr().out
     assert "[rank 2] here 2" in said and "no score: Rank" in said and "train returned a int" in said
-    record, _ = judging_record.verified(open("ours.record", "rb").read())
+    record, _ = judging_record.verified(Path("ours.record").read_bytes())
     assert record["score"] is None and len(record["runs"]) == 1
 
 
@@ -74,11 +75,11 @@ def test_a_record_that_was_changed_or_signed_by_another_is_refused(entry, capsys
     hack_command.main(["judge", "ours", "--key", "judge.key"])
     signing.new_key("other.key")
     assert hack_command.main(["verify", "ours.record", "--public", "other.key.pub"]) == 1
-    data = open("ours.record", "rb").read()
+    data = Path("ours.record").read_bytes()
     for name, changed in (("changed", data.replace(b'"score": null', b'"score": 1.0 ')), ("more", data + b" "), ("none", data.split(b"%")[0]),
                           ("other", signing.signed(b"[]\n", signing.load_key("judge.key")))):
         assert changed != data
-        open(name, "wb").write(changed)
+        Path(name).write_bytes(changed)
         assert hack_command.main(["verify", name]) == 1
     assert "other is signed, but is not a record of a judging" in capsys.readouterr().err
 

@@ -168,7 +168,7 @@ def main():
         began, notebook = time.monotonic(), hosted(path, place.repository, options.replace)
         try:
             place.run(notebook)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the other notebooks are run
             print(f"{path.name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             continue
         finally:

@@ -58,7 +58,8 @@ class Hub:
         self.environment = os.environ | {"MANYHANDS_ROOT": str(root), "XDG_CACHE_HOME": CACHE.name}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "manyhands", "hub", "--home", str(folder), *arguments], cwd=root, stdin=subprocess.DEVNULL, env=self.environment,
-            stdout=open(root / "printed", "wb"), stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent,
+            stdout=open(root / "printed", "wb"),  # noqa: SIM115 - of the hub
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent,
         )
         self.printed = (root / "printed").read_text
 

@@ -86,7 +86,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.connect(os.environ["MANYHANDS_BOARD"])
     connection.sendall(json.dumps({"unit": "90_tiny", "uid": 70001, "name": "%s", "criteria": []}).encode() + b"\\n")
     print(connection.recv(1000).decode())
-""" % people["ben"][0]
+""" % people["ben"][0]  # noqa: UP031 - the braces are those of JSON
     told = in_room(hub, people["ann"][0], sys.executable, "-c", program)
     assert "announcement" in told.stdout, told.stderr
     rows = [json.loads(line) for line in (hub.folder / "board.jsonl").read_text().splitlines()]

@@ -64,8 +64,9 @@ def event(hub):
 def key(hub, event, folder):
     """The judge's key; the judge is at work until the test ends."""
     signing.new_key(folder / "judge.key")
-    judge = subprocess.Popen([sys.executable, "-m", "manyhands", "hack", "run", event[0].folder, "--key", folder / "judge.key"],
-                             stdout=open(folder / "judge.log", "wb"), stderr=subprocess.STDOUT, start_new_session=True)
+    with open(folder / "judge.log", "wb") as log:
+        judge = subprocess.Popen([sys.executable, "-m", "manyhands", "hack", "run", event[0].folder, "--key", folder / "judge.key"],
+                                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
     wait_for(event[0].is_judged, lambda: (folder / "judge.log").read_text())
     yield folder / "judge.key"
     judge.send_signal(signal.SIGINT)

@@ -60,7 +60,7 @@ class Doors:
         self.process = subprocess.Popen([*proxy.command(ROOT / ".manyhands"), *(f"--{name}={value}" for name, value in given.items())],
                                         env=os.environ | {"CONFIGPROXY_AUTH_TOKEN": "secret"}, preexec_fn=end_with_parent)
         for path, port in targets.items():
-            wait_for(lambda: self._add(path, port), "the proxy does not answer", patience_s=60)
+            wait_for(lambda path=path, port=port: self._add(path, port), "the proxy does not answer", patience_s=60)
 
     def _add(self, path, port):
         try:

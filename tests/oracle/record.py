@@ -218,7 +218,7 @@ def record(case, comm):
         "check": {"method": f"central differences of the global objective, eps={EPS}, at most {case.get('most', MOST)} elements of each tensor", "max_abs_err": worst,
                   "expected_mismatch": case["category"] in ("hazard", "mnbn"), "per_tensor": per_tensor},
         "ranks": ranks,
-    }  # fmt: skip
+    }
 
 
 def main(beginning=""):

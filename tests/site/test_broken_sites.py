@@ -88,6 +88,6 @@ def test_what_sphinx_complains_of_is_told_with_the_cell(clone):
     cells = json.loads((clone / NOTEBOOK).read_text())["cells"]
     at, of = change(clone, next(number for number, cell in enumerate(cells) if number and cell["cell_type"] == "markdown"),
                     source="## Here\n\n[there](../docs/SETUP.md#no-such-heading)\n")
-    status, said, there = built(clone)
+    status, said, _there = built(clone)
     assert status == 1 and f'{NOTEBOOK}, cell {at} of {of} ("## Here")' in said and "no-such-heading" in said
     assert [path.name for path in (clone / "build" / "site").iterdir()] == [".manyhands-site"]

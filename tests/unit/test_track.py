@@ -52,7 +52,7 @@ def test_the_table_shows_what_was_measured_and_refuses_what_it_does_not_know():
 
 
 def test_a_later_unit_has_the_lines_of_earlier_ones_above_its_own(monkeypatch):
-    monkeypatch.setattr(track, "SYSTEMS", tuple(line for line in track.SYSTEMS if line[0] == "01") + (("06", "DDP", True), ("07", "later", True)))
+    monkeypatch.setattr(track, "SYSTEMS", (*(line for line in track.SYSTEMS if line[0] == "01"), ("06", "DDP", True), ("07", "later", True)))
     lines = track.table("06", {"DDP": 0.0}).splitlines()[1:]
     assert [line[:2] for line in lines] == ["01"] * 4 + ["06"]
     assert [line.split()[-1] for line in lines] == ["yes", "yes", "yes", "no", "yes"]

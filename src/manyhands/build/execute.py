@@ -87,6 +87,6 @@ def _story(notebook, name, index, what):
 
 def _refuse_missing_errors(notebook, name):
     for number, cell in enumerate(notebook.cells, 1):
-        if "raises-exception" in cell.metadata.get("tags", []):
-            if not any(output.output_type == "error" for output in cell.outputs):
-                raise BuildError(f"{name}, cell {number} is tagged raises-exception, but raised no exception")
+        raised = any(output.output_type == "error" for output in cell.get("outputs", ()))
+        if "raises-exception" in cell.metadata.get("tags", []) and not raised:
+            raise BuildError(f"{name}, cell {number} is tagged raises-exception, but raised no exception")

@@ -89,6 +89,7 @@ def on_the_web(text, folder, address):
     """`text` of a notebook in the clone's `folder`, in which each relative link leads to the file in the repository."""
     def link(found):
         path, _, anchor = found[2].partition("#")
-        return f"{found[1]}({repository.file_page(address, os.path.normpath(f'{folder}/{path}'), anchor)})"
+        page = repository.file_page(address, os.path.normpath(f"{folder}/{path}"), anchor)
+        return f"{found[1]}({page})"
 
     return _RELATIVE.sub(link, text)

@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import psutil
 
@@ -47,15 +48,13 @@ def end(processes, patience_s=5):
         except psutil.NoSuchProcess:
             pass
     until = time.monotonic() + patience_s
-    while any([_is_there(process) for process in processes]) and time.monotonic() < until:
+    while any([_is_there(process) for process in processes]) and time.monotonic() < until:  # noqa: C419 - collects each of them
         time.sleep(0.01)
     return running
 
 
 def _is_there(process):
     """Whether the process still has an entry; that of a dead child of ours is collected."""
-    try:
+    with suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
     return process.is_running()

@@ -10,6 +10,8 @@ from manyhands.learner import outcomes
 
 @dataclass(frozen=True)
 class Drift:
+    """A built file that differs from what its source gives, and what to do about it."""
+
     path: str
     what: str
     remedy: str

@@ -38,7 +38,7 @@ class Run:
             try:
                 run_nbval(self.notebook, self.home, cell_timeout_s, environment)
                 os._exit(0)
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - a fork must not return into the server
                 os.write(2, f"{type(error).__name__}: {error}\n".encode())
                 os._exit(1)
 

@@ -62,7 +62,7 @@ def call(function, *args):
         return function(*args), None
     except NotImplementedError:
         return None, WORDS["unwritten"].format(name=name)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner's function may raise anything
         return None, WORDS["raised"].format(name=name, error=_in_a_line(error)[:300])
 
 
@@ -88,7 +88,7 @@ def number(value):
     """What the learner has returned as a float, or NaN if it is not a number."""
     try:
         return float(value)
-    except Exception:  # a learner's object may do anything here
+    except Exception:  # noqa: BLE001 - a learner's object may do anything here
         return NAN
 
 
@@ -98,5 +98,5 @@ def array(value):
         return np.empty(0)
     try:
         return np.asarray(value.numpy() if hasattr(value, "numpy") else value, dtype=float)
-    except Exception:  # a learner's object may do anything here
+    except Exception:  # noqa: BLE001 - a learner's object may do anything here
         return np.empty(0)

@@ -45,7 +45,7 @@ def plain(value):
     for convert in (lambda: value.tolist(), lambda: value.numpy().tolist()):
         try:
             return convert()
-        except Exception:  # a learner's object may do anything here
+        except Exception:  # noqa: BLE001 - a learner's object may do anything here
             continue
     return value
 
@@ -77,7 +77,7 @@ def shorten(value):
     else:
         try:
             text = repr(value)
-        except Exception:  # a learner's object may do anything here
+        except Exception:  # noqa: BLE001 - a learner's object may do anything here
             text = f"<{type(value).__name__}>"
     return cut(text, MAX_TEXT)
 

@@ -50,7 +50,7 @@ OWN_LOOPBACK_ADDRESS = """lookupAddrForHostname(attr);
 # PyTorch's CUDA build it would ask for CUDA's tools; ours is for CPU tensors, unless it is asked for otherwise.
 EDITS = [
     ("CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)",
-     "set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH \"%s\")" % RUN_PATH),
+     f'set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\nset(CMAKE_INSTALL_RPATH "{RUN_PATH}")'),
     ("horovod/torch/CMakeLists.txt", "set(CMAKE_CXX_STANDARD 14)", "set(CMAKE_CXX_STANDARD 17)"),
     ("horovod/tensorflow/CMakeLists.txt",
      'list(APPEND TF_SOURCES "${PROJECT_SOURCE_DIR}/horovod/tensorflow/xla_mpi_ops.cc")', ""),

@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from manyhands.command_line import completed, in_words, refuse, unit_names
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import start_page
-from manyhands.learner.jupyter_server import START_LIMIT_S, Server, can_open_browser, state_folder
+from manyhands.learner.jupyter_server import (
+    START_LIMIT_S,
+    Server,
+    can_open_browser,
+    state_folder,
+)
 from manyhands.learner.prepare import prepare
 from manyhands.learner.trust import sign_course
 from manyhands.units import NotAClone, find_root, units
@@ -145,7 +150,7 @@ def _welcome(address):
         port = urlsplit(address).port
         lines += ["If your browser runs on a different machine, type this command there first:", "",
                   f"    ssh -N -L {port}:localhost:{port} {getpass.getuser()}@{socket.gethostname()}", ""]
-    return "\n".join(lines + ["Leave this window open. Press Ctrl-C twice to stop."])
+    return "\n".join([*lines, "Leave this window open. Press Ctrl-C twice to stop."])
 
 
 def _end_of(log, lines=20):

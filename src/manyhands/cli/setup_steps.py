@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 # (what the log shows, why the step failed, what to do); the first that fits is told.
 REASONS = [
@@ -75,10 +75,8 @@ def size_of(folder):
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(OSError):
                 total += os.lstat(os.path.join(place, name)).st_blocks * 512
-            except OSError:
-                pass
     return total
 
 
@@ -120,7 +118,7 @@ class Steps:
         self.live = self.stream.isatty()
         self.log_path = log_path
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        self.log = open(log_path, "w", encoding="utf-8", errors="replace")
+        self.log = open(log_path, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - open for all steps
         self.started = self.shown = 0.0
 
     def begin(self, name):
@@ -206,10 +204,8 @@ class Steps:
 
     def failure(self, error):
         """The report of a failed step, with the last lines of the log."""
-        try:
+        with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()
-        except OSError:
-            pass  # the disk is full: what is there must do
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
         told = [f"Step [{self.number}/{self.total}] {self.name} failed.", f"  why:  {error.why}",
                 f"  do:   {error.remedy}"]

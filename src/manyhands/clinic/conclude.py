@@ -76,7 +76,7 @@ class Questions:
     def __call__(self, default: Any, question: Callable[..., Any], *args: Any) -> Any:
         try:
             return question(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a question that fails is left out, and the report says so
             self.left_out.append(not_judged(question.__name__, error))
             return default
 

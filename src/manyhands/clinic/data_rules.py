@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from manyhands.clinic.rule import Finding, rule
@@ -226,4 +227,4 @@ def _in_turn(orders: Iterable[Order]) -> list[tuple[Order, Order]]:
     by_sampler: dict[int, list[Order]] = {}
     for order in orders:
         by_sampler.setdefault(order["sampler"], []).append(order)
-    return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]
+    return [pair for drawn in by_sampler.values() for pair in pairwise(drawn)]

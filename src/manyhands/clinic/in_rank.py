@@ -61,7 +61,7 @@ def main() -> None:
         if ended.code and not observer.going_on:  # later, it may well miss what the loader was cut short of
             note_error(folder, rank, ended, script)
             observer.end(1 if not isinstance(ended.code, int) else ended.code)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever ends the script is noted
         if reporter.told_to_stop():
             time.sleep(60)  # the connection is lost because the others were stopped: this process is too, at once
         if not observer.going_on:

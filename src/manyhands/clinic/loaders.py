@@ -185,7 +185,7 @@ def rows_by_digest(dataset: Any, seed: int = 0) -> tuple[int | None, list[str] |
             if numpys:
                 numpys.seed(seed)
             rows = [digest(dataset[place]) for place in sorted({0, length // 2, length - 1})]
-    except Exception:  # a data set without length or places, or one that does not like to be asked
+    except Exception:  # noqa: BLE001 - a data set without length or places, or one that does not like to be asked
         pass
     finally:
         random.setstate(state)

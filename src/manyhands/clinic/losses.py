@@ -116,7 +116,7 @@ def _note(name: str, value: torch.Tensor, target: torch.Tensor, options: dict[st
     try:
         return {"name": name, "value": float(value.detach()), "reduction": options.get("reduction", "mean"),
                 "terms": _terms(name, target, options)}
-    except Exception:  # a value that cannot be read here: inside torch.func, or while a graph is captured
+    except Exception:  # noqa: BLE001 - a value that cannot be read here: inside torch.func, or while a graph is captured
         return unknown
 
 

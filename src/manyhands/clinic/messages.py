@@ -26,7 +26,7 @@ class Messages:
 
             taps.listen(self)
             self._open = True
-        except Exception:  # a version of torch whose calls cannot be heard: the clinic does without
+        except Exception:  # noqa: BLE001 - a version of torch whose calls cannot be heard: the clinic does without
             pass
 
     def add(self, entry: Entry, given: Sequence[Any] = ()) -> None:
@@ -47,7 +47,7 @@ class Messages:
             "of": self._of(tensors, phase) if tensors else ""})
 
     def _of(self, tensors: list[torch.Tensor], phase: str) -> Literal["", "gradients", "weights"]:
-        """ "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
+        """Say "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
         share memory with them."""
         if phase in ("forward", "between"):
             return ""

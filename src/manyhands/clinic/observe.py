@@ -17,7 +17,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from manyhands.clinic.average_seen import Average
-from manyhands.clinic.dtensor_parts import data_parallel_meshes, is_low, placements_of, shard_of, watch_placing
+from manyhands.clinic.dtensor_parts import (
+    data_parallel_meshes,
+    is_low,
+    placements_of,
+    shard_of,
+    watch_placing,
+)
 from manyhands.clinic.flat_parts import FlatParts
 from manyhands.clinic.loaders import Loaders, digest
 from manyhands.clinic.losses import Losses
@@ -25,7 +31,14 @@ from manyhands.clinic.messages import Messages
 from manyhands.clinic.observers_end import MEASURE, RECORD, End, Options
 from manyhands.clinic.replay_rows import autocast_now, copied, watch_attributes
 from manyhands.clinic.spans import Spans
-from manyhands.clinic.values_seen import is_wrapper, kept, noise_state, numbers_of, rows_of, trains
+from manyhands.clinic.values_seen import (
+    is_wrapper,
+    kept,
+    noise_state,
+    numbers_of,
+    rows_of,
+    trains,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +56,10 @@ class Observer(End):
     """Everything that is written down of one rank."""
 
     def __init__(self, folder: str, rank: int, size: int, reporter: Reporter, options: Options) -> None:
-        from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+        from torch.optim.optimizer import (
+            register_optimizer_step_post_hook,
+            register_optimizer_step_pre_hook,
+        )
 
         self.folder, self.rank, self.size, self.reporter, self.options = folder, rank, size, reporter, options
         self.going_on = False  # the steps are over; what the script does now is only looked at for its next epoch
@@ -144,7 +160,7 @@ class Observer(End):
         """Note something. What cannot be noted must not end the script: what is known of this rank has gaps then."""
         try:
             return note(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - what cannot be noted must not end the script
             self.missed = self.missed or f"{type(error).__name__}: {error}"[:300]
             return None
 

@@ -39,7 +39,7 @@ def _made(part: Callable[[Conclusion], str], done: Conclusion) -> str:
     """A part of the page. One that cannot be made leaves the others on it."""
     try:
         return part(done)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the other parts of the page are made
         return f"<p>This part could not be made: {escape(f'{type(error).__name__}: {error}')}</p>"
 
 

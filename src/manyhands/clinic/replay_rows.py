@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.dtensor_parts import cut_groups, joined
+from manyhands.clinic.reporter import write_tensors
 from manyhands.clinic.values_seen import lists_of_samples, numbers_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def copied(module: nn.Module) -> nn.Module | None:
                      for size in cast("DTensor", parameter).device_mesh.mesh.shape}
             return _without_shards(module, {}, sizes)
         return copy.deepcopy(module).cpu()
-    except Exception:  # a module that holds what cannot be copied: a file, a lock
+    except Exception:  # noqa: BLE001 - a module that holds what cannot be copied: a file, a lock
         return None
 
 
@@ -91,7 +91,7 @@ def one_process(model: nn.Module, folder: str, size: int, stride: int) -> None:
     try:
         seen = [torch.load(os.path.join(folder, READ.format(rank)), weights_only=False) for rank in range(size)]
         found = _try(model, seen, stride)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a user's model may raise anything
         found = {"not": "fails", "error": f"{type(error).__name__}: {error}"[:300]}
     write_tensors(os.path.join(folder, "one.pt"), found)
 

@@ -22,7 +22,7 @@ def rule(judge: Callable[[Judged], list[Finding]]) -> Callable[[Judged], list[Fi
     def guarded(evidence: Judged) -> list[Finding]:
         try:
             return judge(evidence)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a rule that fails must not hide the others' findings
             return [not_judged(judge.__name__, error)]
     return guarded
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
@@ -98,7 +99,7 @@ def measured(alone: Visit, together: Visit) -> Measured:
                               "there is nothing to predict. (Horovod's messages are not seen.)", together.ranks)
     step_s, backward_s = one.step_ms[0] / 1e3, one.kinds_ms[0]["backward"] / 1e3
     bounds = alone.cost[0]["bounds"]
-    each_s = [stop - start for start, stop in zip(bounds[1:], bounds[2:])] or [step_s]
+    each_s = [stop - start for start, stop in pairwise(bounds[1:])] or [step_s]
     overlaps = many.overlap is not None and many.overlap >= AFTER
     return Measured(step_s - backward_s, backward_s, sent[-per_step:], overlaps,
                     [one_s / mean(each_s) for one_s in each_s], costs.update_s(alone.cost[0]),

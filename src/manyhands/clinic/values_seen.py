@@ -57,7 +57,7 @@ def kept(tree: Any) -> Any:
 
 def lists_of_samples(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Sequence[Any]]:
     """The arguments that are lists with one entry for each sample, as a detector takes images of different sizes and
-    their targets; none where the rows are in tensors. (A list of crops holds tensors that have all rows.)"""
+    their targets; none where the rows are in tensors. A list of crops holds tensors that have all rows."""
     import torch
 
     given = [*args, *kwargs.values()]

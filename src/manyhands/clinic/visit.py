@@ -90,7 +90,8 @@ def _why(found: Visit, notes: str, place: Place, stand_in: bool) -> None:
     errors = [found.errors[rank]["traceback"] for rank in sorted(found.errors)] + [
         found.output[rank] for rank in sorted(found.output) if found.codes.get(rank) and rank not in found.errors]
     found.substituted = substituted(notes, found.ranks)
-    found.reasons = [*filter(None, (sentence(error, stand_in) for error in errors))][:1] + [place.facts()]
+    told = [*filter(None, (sentence(error, stand_in) for error in errors))]
+    found.reasons = [*told[:1], place.facts()]
 
 
 def rehearsed(found: Visit, script: str | Path, timeout_s: float = 300, stand_in: bool = True) -> None:
@@ -105,7 +106,7 @@ def rehearsed(found: Visit, script: str | Path, timeout_s: float = 300, stand_in
     try:
         found.rehearsal = rehearse(script, found.arguments, found.ranks, timeout_s, steps=STEPS, stand_in=stand_in,
                                    nodes=found.nodes, env=found.env)
-    except Exception as error:  # the first run is told of all the same
+    except Exception as error:  # noqa: BLE001 - the first run is told of all the same
         found.not_rehearsed = f"{type(error).__name__}: {error}"[:300]
 
 

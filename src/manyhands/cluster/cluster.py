@@ -329,5 +329,5 @@ def _stop_all() -> None:
     for cluster in list(_running.values()):
         try:
             cluster.stop()
-        except Exception as error:  # at exit: the guard ends what is left
+        except Exception as error:  # noqa: BLE001 - at exit: the guard ends what is left
             print("manyhands:", error, file=sys.stderr)

@@ -145,7 +145,7 @@ class Control:
 
     def _take_withdrawn(self, peer: int, facts: ControlFacts) -> None:
         op = tuple(facts["op"])
-        for (key, source), box in list(self.exchange.inbox.items()):
+        for (_, source), box in list(self.exchange.inbox.items()):
             for message in [m for m in box if source == peer and m.facts.get("op") == op]:
                 box.remove(message)
         if op in self.receipts:

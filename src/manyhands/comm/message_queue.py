@@ -96,7 +96,7 @@ class Exchange:
         """Wait until the peers have taken in what `post` has not finished."""
         for peer, number, taken in unfinished:
             if not taken(peer, number):
-                self._until(lambda: taken(peer, number) or peer in self.gone, wait, peer, looks=1)
+                self._until(lambda: taken(peer, number) or peer in self.gone, wait, peer, looks=1)  # noqa: B023 - at once
                 if not taken(peer, number):
                     raise self.control.peer_gone(wait, peer)
 

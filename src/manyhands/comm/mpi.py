@@ -95,10 +95,7 @@ class MpiWire:
 
 
 def _done(request: Any, looks: int) -> bool:
-    for _ in range(looks):
-        if request.Test():
-            return True
-    return False
+    return any(request.Test() for _ in range(looks))
 
 
 def all_here(timeout_s: float) -> int:

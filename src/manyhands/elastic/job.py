@@ -33,7 +33,9 @@ def endless(start: int, count: int, total: int = IMAGES, seed: int = 0) -> list[
 
 
 class Job:
-    """A network that learns the digits. What it remembers between two steps:
+    """A network that learns the digits.
+
+    What it remembers between two steps:
 
     * `model`, `optimizer` (momentum), `scheduler` (the rate falls every 12 steps);
     * `noise`, NumPy's generator of the noise on the images; torch's own generator draws the dropout, Python's

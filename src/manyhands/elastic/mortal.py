@@ -144,7 +144,7 @@ def _run(writer: int, function: Callable[..., Any], args: Sequence[Any], file_by
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL if dies else signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
         answer = function(*args), "", ""
-    except BaseException as error:  # a learner's function may raise anything
+    except BaseException as error:  # noqa: BLE001 - a learner's function may raise anything
         answer = None, "", f"{type(error).__name__}: {error}"
     try:
         with open(writer, "wb") as pipe:

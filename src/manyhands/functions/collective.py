@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from manyhands.comm.message import NUMBER, check_tensor, describe
-from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
+from manyhands.functions.arguments import (
+    ANCHOR,
+    SAVED,
+    no_gradient_for_whole_numbers,
+    once,
+    placed,
+    tensors,
+    wants,
+)
 from manyhands.functions.tickets import Ticket
 
 if TYPE_CHECKING:
@@ -168,7 +176,7 @@ class _Bcast(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
@@ -200,7 +208,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         if ctx.c.rank == ctx.root:
             ctx.ticket.send({rank: [gradient] for rank, gradient in enumerate(gradients)})
             mine = gradients[ctx.root]
@@ -230,7 +238,7 @@ class _Scatter(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         c = ctx.c
         if c.rank != ctx.root:
             ctx.ticket.send({ctx.root: [gradient]})
@@ -257,7 +265,7 @@ class _Allgather(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         if ticket.waits:
@@ -288,7 +296,7 @@ class _Alltoall(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank])
@@ -310,7 +318,7 @@ class _Allreduce(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, gradient: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send
+        ctx.saved_tensors  # noqa: B018 - see _Send
         ctx.used.done = True
         shape, dtype, device = ctx.input
         gradient = torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient.to_dense()

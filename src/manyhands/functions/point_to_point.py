@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from manyhands.comm.message import check_tensor
-from manyhands.functions.arguments import ANCHOR, SAVED, no_gradient_for_whole_numbers, once, placed, tensors, wants
+from manyhands.functions.arguments import (
+    ANCHOR,
+    SAVED,
+    no_gradient_for_whole_numbers,
+    once,
+    placed,
+    tensors,
+    wants,
+)
 from manyhands.functions.tickets import Ticket
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ def send(x: torch.Tensor | list[torch.Tensor] | tuple[torch.Tensor, ...], c: Com
     xs: Sequence[torch.Tensor]
     if isinstance(x, (list, tuple)):
         xs = tensors(x, "send")
-        wanted = any([wants(one) for one in xs])
+        wanted = any([wants(one) for one in xs])  # noqa: C419 - each is looked at
     else:
         check_tensor(x, "send")
         xs, wanted = (x,), wants(x)
@@ -113,7 +121,7 @@ class _Send(torch.autograd.Function):
     @once
     def backward(ctx: Any, _: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
-        ctx.saved_tensors
+        ctx.saved_tensors  # noqa: B018
         if not ctx.ticket.waits:
             return (None,) * (2 + len(ctx.devices))
         gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)
@@ -138,7 +146,7 @@ class _Recv(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
-        ctx.saved_tensors  # see _Send; and it raises if backward has been here before
+        ctx.saved_tensors  # noqa: B018 - see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
         if ctx.delegate is None:
             return None, None, None

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
 from manyhands.gpu_stand_in.cuda_devices import DEVICES, OWN, REAL, index_of
+from manyhands.gpu_stand_in.stand_in_state import INDEX, for_scripts, note, replace
 
 if TYPE_CHECKING:
     import torch
@@ -97,6 +97,8 @@ class Device(contextlib.AbstractContextManager):
 
 
 class NoGraph:
+    """What stands for `torch.cuda.CUDAGraph`, which nothing can stand in for."""
+
     def __init__(self, *_: object, **__: object) -> None:
         raise NotImplementedError(GRAPHS)
 

@@ -65,7 +65,7 @@ def _notes_of_answer(name, wanted, cells, marks, defined):
         return [] if elsewhere else [TEXT.format(name=name, kind=kind)]
     notes = [DOUBLED.format(name=name, times=len(here))] if len(here) > 1 else []
     if not any(cells[place].source.strip() for place in code):
-        return notes + [EMPTY.format(name=name)]
+        return [*notes, EMPTY.format(name=name)]
     below = [cells[place + 1] for place in code if place + 1 < len(cells)]
     if any(cell.cell_type == "code" and _first_line(cell.source)[:1].isspace() for cell in below):
         notes.append(SPLIT.format(name=name))

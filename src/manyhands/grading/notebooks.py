@@ -53,7 +53,7 @@ def read_in(folder, name):
             notebook = nbformat.convert(_bare(reader.reads(_whole_letters(data.decode("utf-8-sig")))), 4)
         cells = [(cell.cell_type, cell.source, tags(cell)) for cell in notebook.cells]
         notebook.metadata.get("kernelspec")
-    except Exception as error:  # whatever is wrong in somebody else's file
+    except Exception as error:  # noqa: BLE001 - whatever is wrong in somebody else's file
         reason = in_a_line(str(error).split("\n")[0], 200)
         raise NotGraded(f"{shown} is not a notebook that can be read ({type(error).__name__}: {reason}). "
                         "Open it in JupyterLab and save it again, or start from a new copy of the lab.") from None
@@ -97,7 +97,7 @@ def _data(folder, name, shown):
 
 
 def _whole_letters(text):
-    """JSON without halves of letters ("\\ud800" alone), which Python reads and nothing can write."""
+    r"""JSON without halves of letters ("\ud800" alone), which Python reads and nothing can write."""
     if not HALF.search(text):
         return text
     return json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace").decode()

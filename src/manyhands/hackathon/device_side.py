@@ -71,11 +71,11 @@ class Device:
         self._do("adam", weights.number, slopes.number, first.number, second.number, step, rate)
 
     def add(self, one, other, times=1.0):
-        """one += times * other"""
+        """Add `times * other` to one."""
         self._do("add", one.number, other.number, times)
 
     def scale(self, one, times):
-        """one *= times"""
+        """Multiply one by `times`."""
         self._do("scale", one.number, times)
 
     def give(self, stage, weights, begin=0):

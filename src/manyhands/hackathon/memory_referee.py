@@ -20,6 +20,8 @@ FREE = ("weights", "zeros", "adam", "add", "scale")  # calls that take no time o
 
 
 class MemoryReferee(Referee):
+    """The referee of a challenge in which each rank has a device with too little memory."""
+
     def _accelerators(self, seed):
         challenge = self.challenge
         self.stages = stages_of(challenge)

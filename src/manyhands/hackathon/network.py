@@ -144,7 +144,7 @@ class Network:
     # ------------------------------------------------------------ what can go on goes on
 
     def _advance(self):
-        while any([self._step(rank) for rank in range(len(self._queues))]):
+        while any([self._step(rank) for rank in range(len(self._queues))]):  # noqa: C419 - a step of each rank
             pass
         asleep = {rank for rank, operation in self._waits.items() if not operation.done.is_set()}
         if asleep and asleep | self._gone == set(range(len(self._queues))) and not self.problem:
@@ -179,7 +179,7 @@ class Network:
         return True
 
     def _message_s(self, n_bytes):
-        """(time that the link is taken, time until it has arrived)"""
+        """(time that the link is taken, time until it has arrived)."""
         taken_s = (n_bytes + HEAD_BYTES) / self.bytes_per_s
         return taken_s, taken_s + self.delay_s
 

@@ -43,7 +43,7 @@ class OpenRoom(Room):
         from manyhands.hackathon import room_keeper
 
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self.keeper = os.fork()
         if self.keeper == 0:
             try:

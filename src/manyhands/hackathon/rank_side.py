@@ -110,7 +110,7 @@ def run(order, socket):
             raise TypeError(f"train returned a {type(given).__name__}: it must return nothing, and leave the trained "
                             "weights in the model.")
         connection.tell({"do": "done"}, weights)
-    except BaseException as error:  # also SystemExit: it is the entry's end
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: it is the entry's end
         connection.tell({"do": "failed", "text": _told(error)})
 
 

@@ -49,7 +49,7 @@ class Room:
 
     def __init__(self):
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         with theirs:
             self.process = subprocess.Popen(
                 [*_walls(), sys.executable, "-I", "-c", KEEPER, str(theirs.fileno())], env=ENVIRONMENT,

@@ -85,9 +85,9 @@ def fetch(root: str | Path, exchange: str | Path) -> None:
     for one in (one for tries in handed_in(root).values() for one in tries):
         there, here = one.released_page(exchange), one.page(work)
         with suppress(OSError):
-            if there and there.is_file() and (work / one.lab).is_dir():
-                if not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
-                    _copy(there, here)
+            wanted = there and there.is_file() and (work / one.lab).is_dir()
+            if wanted and not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
+                _copy(there, here)
 
 
 def _copy(there: Path, here: Path) -> None:

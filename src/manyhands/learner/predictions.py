@@ -1,4 +1,4 @@
-"""Predict, then run:
+"""Predict, then run.
 
     predict("06-messages", "How many messages does a step send?", unit="messages")     # before the run
     settle("06-messages", lambda: sent)                                                # after it: the run's own value

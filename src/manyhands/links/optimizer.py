@@ -192,7 +192,7 @@ class _DoubleBuffered(MultiNodeOptimizer):
     def _exchange(self, flats: list[torch.Tensor]) -> None:
         try:
             self._means = [self._mean(flat, self._own) for flat in flats]
-        except Exception as error:  # for the next step to raise, in the user's thread
+        except Exception as error:  # noqa: BLE001 - for the next step to raise, in the user's thread
             self._error = error
 
 

@@ -153,7 +153,7 @@ def _places(ranks: Graphs) -> dict[tuple[int, int], tuple[float, float]]:
     at, lanes = levels(ranks), sorted(ranks)
     places: dict[tuple[int, int], tuple[float, float]] = {}
     for lane, rank in enumerate(lanes):
-        def towards(i: int) -> int:
+        def towards(i: int, rank: int = rank) -> int:
             peer = ranks[rank]["nodes"][i]["peer"]
             return 0 if peer is None else (peer > rank) - (peer < rank)
 

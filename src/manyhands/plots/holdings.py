@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
@@ -80,7 +81,7 @@ def _panel(ax: Axes, held: Held, mesh_shape: Sequence[int], unit: float, words: 
         x, y = piece.get_center()
         ax.text(x, y, str(rank), ha="center", va="center", fontsize=8, color=ink_on(rank))
     for ranks, _ in held.sums:
-        for one, other in zip(ranks, ranks[1:]):
+        for one, other in pairwise(ranks):
             _join(ax, middles[one], middles[other], wide, high)
     ax.set(xlim=(-0.1, mesh_shape[1] * (wide + GAP) - GAP + 0.1), aspect="equal", xticks=[], yticks=[],
            ylim=(mesh_shape[0] * (high + GAP) - GAP + 0.1, -0.1))

@@ -45,7 +45,7 @@ def efficiency(predicted: Mapping[str, Mapping[int, float]], measured: Mapping[s
 def bars(steps: Mapping[str, Step], words: Words = WORDS, title: str = "where the time of a step goes") -> Svg:
     """`steps` maps a name to a `training_step.Step`: a bar for each, cut in its three parts. Returns an `Svg`."""
     fig, ax = figure(height=0.9 + 0.36 * len(steps))
-    for place, (name, one) in enumerate(steps.items()):
+    for place, one in enumerate(steps.values()):
         left = 0.0
         for part, colour, word in zip(PARTS, COLOURS, words["names"]):
             width = getattr(one, part)

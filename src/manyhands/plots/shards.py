@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from manyhands.plots import GREY, INK, PALE, RANK_COLOURS, figure, ink_on, rank_colour, styled, svg
+from manyhands.plots import (
+    GREY,
+    INK,
+    PALE,
+    RANK_COLOURS,
+    figure,
+    ink_on,
+    rank_colour,
+    styled,
+    svg,
+)
 
 if TYPE_CHECKING:
     from matplotlib.patches import Rectangle
@@ -20,7 +30,7 @@ Steps = Sequence[Sequence[int]]  # a worker's batches of samples
 
 
 def steps_of(steps: Steps) -> dict[int, list[int]]:
-    """{sample: [steps, counted from 1, in which one worker sees it]}"""
+    """{sample: [steps, counted from 1, in which one worker sees it]}."""
     found: dict[int, list[int]] = {}
     for number, batch in enumerate(steps, 1):
         for sample in batch:

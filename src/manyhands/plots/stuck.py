@@ -31,7 +31,7 @@ def stuck(done: Sequence[tuple[str, Sequence[int], str]], waiting: Mapping[int, 
     fig, ax = figure(height=0.9 + 0.5 * len(ranks))
     for lane in lanes.values():
         ax.axhline(lane, color=GREY, linewidth=0.8, zorder=1)
-    for column, (call, members, kind) in enumerate(shown):
+    for column, (_, members, kind) in enumerate(shown):
         _done(ax, column, [lanes[rank] for rank in members], members, kind)
     end = len(shown) + 0.5
     for rank, (call, others) in waiting.items():

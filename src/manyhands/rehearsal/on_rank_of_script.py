@@ -34,8 +34,8 @@ def main() -> None:
 
         as_main.prepare(script, arguments, folder, os.environ["RANK"])
         from manyhands.cluster.on_rank import signalled_stack, tf_config
-        from manyhands.rehearsal.trace_recorder import Recorder
         from manyhands.rehearsal.trace import dump
+        from manyhands.rehearsal.trace_recorder import Recorder
     except ImportError as problem:
         note_failed_import(folder, problem)
         raise
@@ -52,7 +52,7 @@ def main() -> None:
             kept = as_main.run(script)  # noqa: F841
         except SystemExit as problem:
             ended = "" if problem.code in (None, 0) else f"SystemExit: {problem.code}"
-        except BaseException as problem:
+        except BaseException as problem:  # noqa: BLE001 - whatever ends the script is noted
             note_failed_import(folder, problem)
             ended = _text(problem, script)
         if not ended:

@@ -24,7 +24,15 @@ from itertools import combinations, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from manyhands.rehearsal.replay import Replay, difference
-from manyhands.rehearsal.trace import CPU_TENSOR, CURRENT, MESSAGES_OF_OBJECTS, NO_ANSWER, ON_CPU, REPEATED, check
+from manyhands.rehearsal.trace import (
+    CPU_TENSOR,
+    CURRENT,
+    MESSAGES_OF_OBJECTS,
+    NO_ANSWER,
+    ON_CPU,
+    REPEATED,
+    check,
+)
 
 if TYPE_CHECKING:
     from manyhands.rehearsal.trace import Event, Traces
@@ -187,10 +195,10 @@ def _set_up(rank: int, event: Event, first: FirstCalls) -> Iterator[tuple[str, s
         yield ("may hang", "uses the current GPU, which no call chooses, so all ranks use GPU 0",
                "call torch.cuda.set_device(local_rank) at the start where there are GPUs")
     calls = first[event.group]
-    if event.is_batch and calls.get(rank) is event:
-        if not all(other in calls and calls[other].is_batch for other in event.ranks):
-            yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
-                   "make a collective of the whole group first")
+    opens = event.is_batch and calls.get(rank) is event
+    if opens and not all(other in calls and calls[other].is_batch for other in event.ranks):
+        yield ("may hang", "is the group's first call, and not all of its ranks make it, which is undefined",
+               "make a collective of the whole group first")
 
 
 def _first_calls(traces: Traces) -> FirstCalls:

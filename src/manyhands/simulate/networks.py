@@ -10,6 +10,7 @@ Convolutions are counted for images of 224 x 224, 1000 classes. A multiply-add i
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import NamedTuple
 
 from manyhands.simulate import given
@@ -143,4 +144,4 @@ def _convolution(number: int, inputs: int, outputs: int, kernel: int, side: int)
 
 
 def _dense(*sizes: int) -> list[Block]:
-    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(zip(sizes, sizes[1:]), 1)]
+    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(pairwise(sizes), 1)]

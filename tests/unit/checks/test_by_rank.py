@@ -67,7 +67,7 @@ def test_whatever_a_learner_returns_can_be_drawn(got, expected):
 
 def test_its_size_is_bounded_and_it_shows_the_ranks_that_are_wrong():
     got = [[row for row in range(40_000) if row % 1000 == rank] for rank in range(1000)]
-    many = [by_rank.numbers("rows", 10, [10] * 990 + [7] * 10), by_rank.samples(39_000, [rank + [1] for rank in got]),
+    many = [by_rank.numbers("rows", 10, [10] * 990 + [7] * 10), by_rank.samples(39_000, [[*rank, 1] for rank in got]),
             by_rank.rows(40_000, [list(range(rank * 40, rank * 40 + 40)) for rank in range(1000)], got)]
     for drawn in many:
         assert len(drawn.html()) < LARGEST * by_rank.MOST_RANKS / 12 * 3 and "more</small>" in drawn.html()

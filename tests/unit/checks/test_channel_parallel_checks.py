@@ -8,7 +8,7 @@ from manyhands.checks.channel_parallel.words import CRITERIA, HINTS, MISTAKES
 torch = pytest.importorskip("torch")
 
 from manyhands.checks.channel_parallel import case_ranks as cases  # noqa: E402
-from manyhands.checks.channel_parallel import ranks
+from manyhands.checks.channel_parallel import ranks  # noqa: E402
 
 
 @pytest.mark.parametrize("split", ["out", "in"])

@@ -8,6 +8,7 @@ from manyhands.checks import communication_costs
 from manyhands.checks.communication_costs import cases, fits, verdicts
 from manyhands.checks.communication_costs.words import CRITERIA, HINTS, MISTAKES
 from manyhands.simulate import bootstrap, interval
+import itertools
 
 SEEDS = [0, 1, 4711, 1234, 2**40 + 7]
 
@@ -76,7 +77,7 @@ def test_each_protocol_sends_four_sizes_and_no_count_of_sizes_is_good_for_all(se
     for seed in seeds:
         for kind, (large, small, cut, n_bytes, times_s) in enumerate(cases.measurements(seed)):
             assert 4 <= cut <= len(n_bytes) - 4 and len(n_bytes) == len(times_s)
-            assert all(1.7 < later / one < 2.4 for one, later in zip(n_bytes, n_bytes[1:]))
+            assert all(1.7 < later / one < 2.4 for one, later in itertools.pairwise(n_bytes))
             assert large.latency_s > 2.9 * small.latency_s and large.bytes_per_s > 1.9 * small.bytes_per_s
             cuts.setdefault(kind, set()).add((cut, len(n_bytes)))
     assert all(len(of_kind) > 1 for of_kind in cuts.values())
@@ -190,7 +191,7 @@ def test_the_clock_moves_with_messages():
         entries.append(SimpleNamespace(call=call))
         readings.append(clock())
     assert readings == pytest.approx([0, 0.3, 1, 1, 1.6, 3, 3])
-    assert games(1) != games(2) and [game["warm_up"] for game in games(1)][0] == 0 and all(game["warm_up"] for game in games(1)[1:])
+    assert games(1) != games(2) and next(game["warm_up"] for game in games(1)) == 0 and all(game["warm_up"] for game in games(1)[1:])
 
 
 # ------------------------------------------------------------------ predictions

@@ -135,10 +135,10 @@ def test_the_estimate_is_unbiased():
 
 
 @pytest.mark.parametrize("index, wrong, says", [
-    (0, lambda s, l: verdicts.noise_scale(s.mean(0, keepdims=True), l.mean(0, keepdims=True), 8, 64)[0], "averaged first"),
-    (0, lambda s, l: (l ** 2).sum(1).mean(), "still contains noise"), (0, lambda s, l: verdicts.noise_scale(s, l, 64, 8)[0], "exchanged"),
-    (1, lambda s, l: (s ** 2).sum(1).mean() - (l ** 2).sum(1).mean(), "divide by that"), (2, lambda s, l: 1 / verdicts.noise_scale(s, l, 8, 64)[2], "upside down"),
-    (2, lambda s, l: np.mean([verdicts.noise_scale(a[None], b[None], 8, 64)[2] for a, b in zip(s, l)]), "mean of quotients"), (1, lambda s, l: 12.0, "not the estimate")])
+    (0, lambda few, many: verdicts.noise_scale(few.mean(0, keepdims=True), many.mean(0, keepdims=True), 8, 64)[0], "averaged first"),
+    (0, lambda few, many: (many ** 2).sum(1).mean(), "still contains noise"), (0, lambda few, many: verdicts.noise_scale(few, many, 64, 8)[0], "exchanged"),
+    (1, lambda few, many: (few ** 2).sum(1).mean() - (many ** 2).sum(1).mean(), "divide by that"), (2, lambda few, many: 1 / verdicts.noise_scale(few, many, 8, 64)[2], "upside down"),
+    (2, lambda few, many: np.mean([verdicts.noise_scale(a[None], b[None], 8, 64)[2] for a, b in zip(few, many)]), "mean of quotients"), (1, lambda few, many: 12.0, "not the estimate")])
 def test_a_wrong_estimate_is_named(index, wrong, says):
     draw = np.random.default_rng(1)
     small, large = (1 + draw.normal(size=(20, 30)) / b ** 0.5 * 5 for b in (8, 64))

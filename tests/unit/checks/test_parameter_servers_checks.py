@@ -54,7 +54,7 @@ class Threads:
             self.here.rank = rank
             try:
                 answers[rank] = experiment(*args)
-            except Exception as error:  # told below
+            except Exception as error:  # noqa: BLE001 - told below
                 errors.append(error)
 
         threads = [threading.Thread(target=one, args=(rank,)) for rank in range(5)]
@@ -196,8 +196,8 @@ RIGHT = [[0, 0, 3, 0], [0, 3, 4, 1], [1, 0, 6, 1]]
 
 
 @pytest.mark.parametrize("pieces, text", [
-    (RIGHT, None), (None, "must return a list of pieces"), (RIGHT[:2], "6 rows of variable 1 are on no server"), (RIGHT + [[0, 0, 1, 1]], "in two pieces"),
-    (RIGHT + [[1, 5, 7, 0]], "lies outside"), (RIGHT + [[1, 0, 1, 2]], "0 to 1"), (RIGHT + [[7, 0, 1, 0]], "lies outside")])
+    (RIGHT, None), (None, "must return a list of pieces"), (RIGHT[:2], "6 rows of variable 1 are on no server"), ([*RIGHT, [0, 0, 1, 1]], "in two pieces"),
+    ([*RIGHT, [1, 5, 7, 0]], "lies outside"), ([*RIGHT, [1, 0, 1, 2]], "0 to 1"), ([*RIGHT, [7, 0, 1, 0]], "lies outside")])
 def test_every_row_is_kept_once(pieces, text):
     case, right = placement(pieces), placement(RIGHT)
     problem = verdicts.cover_problem(case)

@@ -49,14 +49,14 @@ def _become(job, out, err):
         os.chdir(job["cwd"])
         if "uid" in job:
             os.setuid(job["uid"])
-        for number, file in enumerate((open(os.devnull, "rb"), out, err)):
+        for number, file in enumerate((open(os.devnull, "rb"), out, err)):  # noqa: SIM115 - of a process that ends
             os.dup2(file.fileno(), number)
         words = [os.fsdecode(word.encode("utf-8", "surrogateescape")) for word in job["words"]]
         sys.argv = ["manyhands", *words]
         code = cli.main(words) or 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a fork must not return into the tests
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):

@@ -147,7 +147,7 @@ def test_nothing_was_run_and_nothing_has_changed(answers):
 
 
 BROKEN = ["", "{", "[1]", "3", "\0" * 100, "[" * 100_000, '{"90_tiny": ' * 100_000,
-          *('{"90_tiny": {"%s": %s}}' % (key, value) for key in ("points", "max", "when", "hints", "seen", "predictions")
+          *(f'{{"90_tiny": {{"{key}": {value}}}}}' for key in ("points", "max", "when", "hints", "seen", "predictions")
             for value in ("null", '"x"', "NaN", "[[]]", '{"a": {}}', "1e999"))]
 
 

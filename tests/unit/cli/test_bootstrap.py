@@ -96,7 +96,7 @@ def calls():
 def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(clone, capsys):
     python = bootstrap.set_up(clone)
     assert python == clone / ".venv" / "bin" / "python"
-    assert [step for step in re.findall(r"\[(\d)/5\]", capsys.readouterr().out)][-1] == "5"
+    assert re.findall(r"\[(\d)/5\]", capsys.readouterr().out)[-1] == "5"
     made = calls()
     assert [word for line in made for word in ("-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl") if word in line][:6] == [
         "-m venv", "torch==", "--requirement", "--editable", "pip wheel", ".whl"]
@@ -559,9 +559,9 @@ def _ended_pipe(data):
 
 
 def test_stopped_while_it_waits_for_another_set_up(tmp_path):
-    with pytest.raises(SystemExit, match="Stopped before the first step"):
-        with bootstrap.failures_told(Steps(5, tmp_path / "log")):
-            raise KeyboardInterrupt
+    stopped = pytest.raises(SystemExit, match="Stopped before the first step")
+    with stopped, bootstrap.failures_told(Steps(5, tmp_path / "log")):
+        raise KeyboardInterrupt
 
 
 def test_the_end_of_horovods_build_says_that_it_is_the_last_step():

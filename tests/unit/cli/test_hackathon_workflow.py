@@ -58,7 +58,7 @@ def entry(folder, name, text="def train(): pass\n"):
     (folder / name / "challenge.txt").write_text("slow_links\n")
 
 
-def test_each_changed_entry_of_a_pull_request_is_tried_whatever_its_name_and_one_that_fails_stops_no_other(shell, tmp_path):
+def test_each_changed_entry_of_a_pull_request_is_tried_and_one_that_fails_stops_no_other(shell, tmp_path):
     brought = tmp_path / "brought"
     for name in ("old", "gone"):
         entry(brought / "entries", name)

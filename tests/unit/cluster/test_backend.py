@@ -26,7 +26,7 @@ def started(here, nodes, monkeypatch):
                                        environment_of=lambda rank, environment: {**environment, **nodes[rank]})
 
     def submit(self, ranks, join, arguments):
-        rank, url, token, folder, environment, path = arguments
+        rank, _url, _token, _folder, environment, _path = arguments
         told.append(environment)
         return {rank: SimpleNamespace(get=lambda timeout: {})}
 

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from typing import ClassVar
 
 import pytest
 
@@ -19,7 +20,7 @@ from manyhands.cluster.on_rank.stack import Stack, is_user_file
 class Garbage:
     """What only a collection finds; says in which functions of stack.py that happened."""
 
-    found_in = []
+    found_in: ClassVar = []
 
     def __init__(self):
         self.me = self

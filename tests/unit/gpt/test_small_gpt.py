@@ -70,8 +70,8 @@ def test_it_learns_and_writes_the_same_twice():
 
 
 @pytest.mark.parametrize("wrong, words", [
-    (dict(heads=5), "64 does not divide into 5 heads"), (dict(stages=5), "5 stages cannot be made of 4 blocks"),
-    (dict(stages=0), "0 stages"), (dict(stage=2, stages=2), "stage 2 is not one of 0 to 1")])
+    ({"heads": 5}, "64 does not divide into 5 heads"), ({"stages": 5}, "5 stages cannot be made of 4 blocks"),
+    ({"stages": 0}, "0 stages"), ({"stage": 2, "stages": 2}, "stage 2 is not one of 0 to 1")])
 def test_a_network_that_cannot_be_cut_says_so(wrong, words):
     with pytest.raises(ValueError, match=words):
         gpt.GPT(**wrong)

@@ -49,7 +49,7 @@ def test_whatever_becomes_something_else_at_whatever_moment_leads_nowhere(places
     for moment in range(len(moments)):
         with Below(theirs) as there:
             place = tmp_path / f"{moment}"
-            counted(monkeypatch, moment, lambda: change(theirs / which, outside / "inner" if which == "inner/most" else outside), lambda: copied(there, place))
+            counted(monkeypatch, moment, lambda: change(theirs / which, outside / "inner" if which == "inner/most" else outside), lambda place=place: copied(there, place))
             assert SECRET not in [path.read_text() for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
             assert not [path for path in place.rglob("*") if not path.is_symlink() and not path.is_file() and not path.is_dir()]
         (theirs / which).rmdir() if change is to_other and (theirs / which).is_dir() else (theirs / which).unlink()
@@ -66,7 +66,7 @@ def counted(monkeypatch, moment, change, work):
     calls = []
     with monkeypatch.context() as patched:
         for name in CALLS:
-            def call(*arguments, now=getattr(os, name), **options):
+            def call(*arguments, now=getattr(os, name), **options):  # noqa: B008 - the one of this turn
                 if len(calls) == moment:
                     calls.append(now)
                     change()

@@ -82,7 +82,7 @@ def test_parts_of_a_batch_add_up_to_the_batch(device):
 
 
 def test_adam_is_that_of_torch_in_parts_too(device):
-    weights, slopes = everything(device)
+    weights, _slopes = everything(device)
     model = torch.nn.Parameter(device.array(weights[1]).clone())
     optimizer = torch.optim.Adam([model], lr=0.01, betas=(0.9, 0.95))
     half = device.sizes[1] // 2

@@ -119,7 +119,7 @@ def forked(work):
     return child
 
 
-def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothing_twice_into_the_table(tmp_path, monkeypatch):
+def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothing_twice(tmp_path, monkeypatch):
     monkeypatch.setattr(events, "MOST_TIMES", 100)
     monkeypatch.setattr(os, "fsync", lambda handle: None)  # no machine is cut off here, and it takes its time
     there, handed_in, ends, moments = event(tmp_path, an_hour=1000), 0, [], Counter()

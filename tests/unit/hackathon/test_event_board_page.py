@@ -12,6 +12,7 @@ from small_event import BEGINS, ENDS, event, record
 
 from manyhands.hackathon.event import board_files, board_head, board_page, day_replay, score_chart
 from manyhands.hackathon.event.event import judge_all
+import itertools
 
 CHALLENGES = {"slow_links": SimpleNamespace(title="Slow links", unit="s", baseline=35.5),
               "big_batch": SimpleNamespace(title="Big batch", unit="updates", baseline=250)}
@@ -143,7 +144,7 @@ def test_curves_are_steps_inside_the_picture_and_names_do_not_lie_on_each_other(
     numbers = [float(number) for one in curves for number in one.get("d").replace("M", "").replace("L", " ").split()]
     assert all(0 <= x <= score_chart.WIDTH for x in numbers[::2]) and all(0 <= y <= score_chart.HEIGHT for y in numbers[1::2])
     names = sorted(float(one.get("y")) for one in picture.iter("text") if one.get("class").startswith("team"))
-    assert len(names) == score_chart.NAMED and min(b - a for a, b in zip(names, names[1:])) >= score_chart.NAME_PX - 0.1
+    assert len(names) == score_chart.NAMED and min(b - a for a, b in itertools.pairwise(names)) >= score_chart.NAME_PX - 0.1
     assert max(names) < score_chart.HEIGHT
 
 

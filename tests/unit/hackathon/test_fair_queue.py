@@ -96,32 +96,35 @@ def test_the_time_that_is_told_follows_a_judging_that_takes_longer_than_others(t
 def test_an_entry_waits_as_long_as_told_if_nobody_comes_and_never_longer_than_at_most(tmp_path):
     """Teams hand in at random moments while a judge that takes ten seconds goes on."""
     for seed in range(10):
-        draw, clock, told = random.Random(seed), Clock(), {}
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        there = event(folder, teams=4, an_hour=1000, clock=clock)
-        there.log._append = unsynced(there.log)
-        there.submit("team 0", "slow_links", "")
-        there.submit("team 1", "slow_links", "")
-        handed_in = 0
+        an_event_with_hand_ins(tmp_path / str(seed), seed)
 
-        def judge_one(one):
-            nonlocal handed_in
-            for _ in range(EACH_S):
-                clock.now_s += 1
-                if handed_in < 25 and draw.random() < 0.2 or clock.now_s % EACH_S == 0 and handed_in < 10:
-                    handed_in += 1
-                    number = there.submit(f"team {draw.choice([0, 0, 0, 1, 2, 3])}", "slow_links", str(handed_in))
-                    told[number] = clock.now_s, there.waiting(number)
-            return record(1.0)
 
-        judge_all(there, judge_one)
-        found = there.submissions()
-        for number, (at, wait) in told.items():
-            waited_s = found[number].judged - at
-            if wait.about_s is not None:
-                assert wait.about_s - 1e-6 <= waited_s <= wait.at_most_s + 1e-6
-        assert len(told) > 10
+def an_event_with_hand_ins(folder, seed):
+    draw, clock, told = random.Random(seed), Clock(), {}
+    folder.mkdir()
+    there = event(folder, teams=4, an_hour=1000, clock=clock)
+    there.log._append = unsynced(there.log)
+    there.submit("team 0", "slow_links", "")
+    there.submit("team 1", "slow_links", "")
+    handed_in = 0
+
+    def judge_one(one):
+        nonlocal handed_in
+        for _ in range(EACH_S):
+            clock.now_s += 1
+            if handed_in < 25 and draw.random() < 0.2 or clock.now_s % EACH_S == 0 and handed_in < 10:
+                handed_in += 1
+                number = there.submit(f"team {draw.choice([0, 0, 0, 1, 2, 3])}", "slow_links", str(handed_in))
+                told[number] = clock.now_s, there.waiting(number)
+        return record(1.0)
+
+    judge_all(there, judge_one)
+    found = there.submissions()
+    for number, (at, wait) in told.items():
+        waited_s = found[number].judged - at
+        if wait.about_s is not None:
+            assert wait.about_s - 1e-6 <= waited_s <= wait.at_most_s + 1e-6
+    assert len(told) > 10
 
 
 def unsynced(log):

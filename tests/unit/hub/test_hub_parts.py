@@ -364,7 +364,8 @@ def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch
     accounts.create([{"name": "ann"}], time.time() + 3600)
     accounts.home("ann").mkdir(parents=True)
     looking = expiry.Keeper(accounts, Answers(), disk_bytes=100, grace_s=600)
-    for now, used in ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200)):
+    moments = ((0, 100), (30, 101), (600, 101), (630, 100), (660, 101), (1260, 101), (1290, 200), (1320, 200), (1900, 200), (1921, 200))
+    for now, used in moments:  # noqa: B007 - the two functions above look at them
         asyncio.run(looking.look_at_disks())
     assert stopped == [("ann", 1290), ("ann", 1921)]
 
@@ -426,7 +427,7 @@ def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_on
     async def hours():
         nonlocal now
         await looking.look()
-        for now in range(0, 12_000, 2):
+        for now in range(0, 12_000, 2):  # noqa: B007 - the clock of the functions above
             await looking.archive_ended()
 
     monkeypatch.setattr(expiry.archive, "wait_until_quiet", lambda *_, **__: None)

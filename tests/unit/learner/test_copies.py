@@ -51,7 +51,7 @@ def test_badges_are_for_those_who_do_not_have_the_course_yet(clone):
     copy_course(clone)
     tutorial, lab_cells = (json.loads((clone / "work" / name).read_text())["cells"] for name in (TUTORIAL, LAB))
     assert [cell["id"] for cell in tutorial] == [unit_links.FOOT]
-    assert [cell["source"] for cell in lab_cells][0] == "This lab follows [its tutorial](../06_ddp_tutorial.ipynb)."
+    assert next(cell["source"] for cell in lab_cells) == "This lab follows [its tutorial](../06_ddp_tutorial.ipynb)."
 
 
 def test_second_start_touches_nothing(clone):

@@ -41,7 +41,7 @@ def test_a_backward_in_two_halves(module):
     y = clock(x).sum()
     torch.autograd.grad(y, [x], retain_graph=True)
     assert [kind for kind, *_ in clock.log] == ["F", "I"] and clock.kept_bytes > 0
-    torch.autograd.grad(y, list(clock.module.parameters()) + [clock.weight_end])
+    torch.autograd.grad(y, [*clock.module.parameters(), clock.weight_end])
     spans = clock.spans([("F", 0, 2), ("I", 0, 2), ("W", 0, 2)])
     assert [span[0] for span in spans] == ["F", "I", "W"] and all(stop - start >= 0.01 for *_, start, stop in spans[1:])
 

@@ -8,6 +8,7 @@ import pytest
 
 from manyhands.plots import RANK_COLOURS, rank_colour, svg
 from manyhands.plots.timeline import Span, rows_of, table, timeline
+import itertools
 
 TRACKS = {
     "naive": {"compute": [Span(0, 10, "backward")], "network": [Span(10, 14, "bucket 0"), Span(14, 18, "bucket 1")]},
@@ -26,7 +27,7 @@ def lightness(colour):
 @pytest.mark.parametrize("ranks, apart", [(4, 15), (8, 7)])
 def test_ranks_stay_apart_in_grey(ranks, apart):
     grey = sorted(map(lightness, RANK_COLOURS[:ranks]))
-    assert min(b - a for a, b in zip(grey, grey[1:])) >= apart, grey
+    assert min(b - a for a, b in itertools.pairwise(grey)) >= apart, grey
 
 
 def test_a_ninth_rank_gets_a_colour_too():

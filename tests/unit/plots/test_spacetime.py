@@ -22,7 +22,7 @@ def events():
     """Rank 0 sends to 1, which answers; then both make an all-reduce. Rank 1 also sends to 2, whose ledger says nothing."""
     first = account(0, [["sent", "a", 1, 40, "send", 5.0], ["received", "b", 1, 44, "send.backward", 5.003], ["enter", "g #1"], ["leave", "g #1"]], reduce_of(0))
     second = account(1, [["received", "a", 0, 40, "recv", 5.001], ["sent", "b", 0, 44, "send.backward", 5.002], ["sent", "c", 2, 7, "send", 5.0025],
-                         ["enter", "g #1"], ["leave", "g #1"]], reduce_of(1))  # fmt: skip
+                         ["enter", "g #1"], ["leave", "g #1"]], reduce_of(1))
     return merge([first, second, account(2, [])]).events
 
 
@@ -34,7 +34,7 @@ def test_the_table_in_rounds(events):
                              "    3  dist.allreduce        0    1          4\n"
                              "    3  dist.allreduce        1    0          4\n"
                              "    4  dist.allreduce        0    1          4\n"
-                             "    4  dist.allreduce        1    0          4")  # fmt: skip
+                             "    4  dist.allreduce        1    0          4")
 
 
 def test_the_table_in_ms(events):
@@ -44,7 +44,7 @@ def test_the_table_in_ms(events):
                                    "    2.500            -  send                  1    2          7\n"
                                    "  from ms        to ms  call               rank\n"
                                    "    4.000        9.000  dist.allreduce        0\n"
-                                   "    4.000     1009.000  dist.allreduce        1")  # fmt: skip
+                                   "    4.000     1009.000  dist.allreduce        1")
 
 
 @pytest.mark.parametrize("clock", ["rounds", "ms"])

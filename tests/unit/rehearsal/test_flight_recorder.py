@@ -21,7 +21,7 @@ def message(rank, way, **facts):
 
 @pytest.fixture
 def read(tmp_path, caplog):
-    """read(traces, ...) gives what torchfrtrace says of them."""
+    """What torchfrtrace says of the traces."""
 
     def read(traces, *options):
         write_flight_record(traces, tmp_path / "record")

@@ -13,7 +13,7 @@ def stuck(size, tell, **ways):
     return [rank for rank, _, _ in Replay(story(size, tell), **ways).stuck()]
 
 
-WAYS = [dict(eager=eager, buffered=buffered) for eager in (False, True) for buffered in (False, True)]
+WAYS = [{"eager": eager, "buffered": buffered} for eager in (False, True) for buffered in (False, True)]
 
 
 @pytest.mark.parametrize("ways", WAYS)

@@ -2,6 +2,7 @@
 none comes, it costs nothing."""
 
 import threading
+from typing import ClassVar
 
 import pytest
 import torch
@@ -42,7 +43,7 @@ def weights(n=3):
 
 
 class Unwaited(torch.autograd.Function):
-    works = []
+    works: ClassVar = []
 
     @staticmethod
     def forward(ctx, x):

@@ -173,35 +173,39 @@ def double_tree(nodes, g, n_bytes, slices):
         messages.append(message)
         return len(messages) - 1
 
+    size = n_bytes / 2 / slices
+
+    def along_a_tree(mirrored):
+        parent, children = _tree_of(nodes)
+        up, down = {}, {}
+
+        def rank(node, place):
+            return (nodes - 1 - node if mirrored else node) * g + place
+
+        def reduce(node):
+            needs = [reduce(child) for child in children[node]]
+            chain = []
+            for place in range(g - 1, 0, -1):
+                chain = [add(rank(node, place), rank(node, place - 1), size, chain)]
+            up[node] = needs + chain
+            return add(rank(node, 0), rank(parent[node], 0), size, up[node]) if node in parent else None
+
+        def spread(node, came):
+            for child in children[node]:
+                down[child] = add(rank(node, 0), rank(child, 0), size, came)
+            chain = came
+            for place in range(1, g):
+                chain = [add(rank(node, place - 1), rank(node, place), size, chain)]
+            for child in children[node]:
+                spread(child, [down[child]])
+
+        root = next(node for node in range(nodes) if node not in parent)
+        reduce(root)
+        spread(root, up[root])
+
     for _ in range(slices):
         for mirrored in (False, True):
-            size = n_bytes / 2 / slices
-            parent, children = _tree_of(nodes)
-            up, down = {}, {}
-
-            def rank(node, place, mirrored=mirrored):
-                return (nodes - 1 - node if mirrored else node) * g + place
-
-            def reduce(node):
-                needs = [reduce(child) for child in children[node]]
-                chain = []
-                for place in range(g - 1, 0, -1):
-                    chain = [add(rank(node, place), rank(node, place - 1), size, chain)]
-                up[node] = needs + chain
-                return add(rank(node, 0), rank(parent[node], 0), size, up[node]) if node in parent else None
-
-            def spread(node, came):
-                for child in children[node]:
-                    down[child] = add(rank(node, 0), rank(child, 0), size, came)
-                chain = came
-                for place in range(1, g):
-                    chain = [add(rank(node, place - 1), rank(node, place), size, chain)]
-                for child in children[node]:
-                    spread(child, [down[child]])
-
-            root = next(node for node in range(nodes) if node not in parent)
-            reduce(root)
-            spread(root, up[root])
+            along_a_tree(mirrored)
     return messages
 
 

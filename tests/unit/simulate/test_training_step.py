@@ -40,7 +40,7 @@ def played(machine, layers, way, slow):
     cost_s = [{"F": sum(one.forward_s for one in block), "B": sum(one.backward_s for one in block)} for block in blocks]
     last = []
     for replica in range(way.data):
-        rows = played_pipeline(schedule, lambda kind, stage: slow[stage][replica][0] * cost_s[stage][kind],
+        rows = played_pipeline(schedule, lambda kind, stage, replica=replica: slow[stage][replica][0] * cost_s[stage][kind],
                                [block[-1].activation_bytes for block in blocks], machine.between)
         last.append([row[-1] for row in rows])
     ends = []

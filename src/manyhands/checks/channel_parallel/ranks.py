@@ -6,6 +6,7 @@ the tensors are, and `verdicts` puts it into words.
 
 import copy
 import random
+from functools import partial
 from numbers import Integral, Real
 
 import torch
@@ -90,7 +91,10 @@ def _operator(which, function, seed, c):
     chance = torch.Generator().manual_seed(seed + 7 * c.size)
     channels = 2 * c.size + 1
     height = 3 + random.Random(seed).randint(1, 6)
-    draw = lambda: torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())  # noqa: E731
+
+    def draw():
+        return torch.randn(2, channels, height, 4, generator=chance, dtype=torch.float64).to(device())
+
     everyones, slopes = [draw() for _ in range(c.size)], [draw() for _ in range(c.size)]
     rows = [shard(channels, rank, c.size) for rank in range(c.size)]
     mine, total, slope = everyones[c.rank], sum(everyones), slopes[0]
@@ -212,11 +216,13 @@ def moved(name, side_name, seed):
             x, weight = torch.zeros(batch, c_in, side, side, device=device()), torch.zeros(c_out, c_in, kernel, kernel, device=device())
             y = torch.zeros(batch, c_out, side, side, device=device())
             part = y[:, shard(c_out, c.rank, c.size)]
-            runs = {"out": lambda: (functions.allgather(c, part.contiguous()), c.allreduce(x)), "in": lambda: c.allreduce(y),
-                    "pair": lambda: (c.allreduce(y), c.allreduce(x)), "data": lambda: c.allreduce(weight)}
-            for way, run in runs.items():
+            runs = {"out": (partial(functions.allgather, c, part.contiguous()), partial(c.allreduce, x)),
+                    "in": (partial(c.allreduce, y),), "pair": (partial(c.allreduce, y), partial(c.allreduce, x)),
+                    "data": (partial(c.allreduce, weight),)}
+            for way, calls in runs.items():
                 with Traffic() as traffic:
-                    run()
+                    for call in calls:
+                        call()
                 with closed(models.steps, verdicts.sum_bytes, verdicts.join_bytes):
                     predicted = plain(predict(way, tuple(x.shape), tuple(weight.shape), tuple(y.shape), c.size))
                 cases.append({"members": members, "way": way, "size": c.size, "x": list(x.shape), "weight": list(weight.shape),

@@ -278,7 +278,7 @@ def _under(case, limit):
 def _over(case, limit):
     """Return the finish if a bucket that holds exactly the limit waits for one tensor more."""
     groups = [[]]
-    for i, size in enumerate(case.n_bytes):
+    for i, _ in enumerate(case.n_bytes):
         groups[-1].append(i)
         if sum(case.n_bytes[j] for j in groups[-1]) > limit and i + 1 < len(case.n_bytes):
             groups.append([])

@@ -18,10 +18,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from manyhands.checks.on_ranks import learners
 from manyhands.checks.by_hand import borrowing
-from manyhands.ledger import Ledger, taps
+from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, looks_like, make_groups, numbers
+from manyhands.ledger import Ledger, taps
 
 LATE_S = 0.05
 
@@ -257,7 +257,7 @@ def steps(name, seed):
 
 
 def _rows_seen(model, x):
-    """Return how many different rows of x have gone through the model. (The rows are random, so no two are equal.)"""
+    """Return how many different rows of x have gone through the model. The rows are random, so no two are equal."""
     return len({i for inputs in model.seen for i in (inputs[:, None] == x).all(-1).nonzero()[:, 1].tolist()})
 
 

@@ -3,6 +3,8 @@
 Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely `mistake`.
 """
 
+from itertools import pairwise
+
 from manyhands.checks import by_rank
 from manyhands.checks.data_parallel.words import MISTAKES
 
@@ -37,7 +39,7 @@ def cover_problem(case):
 def _neighbours(n, p):
     """Return the rows of each of p ranks, which differ by at most one in number, the larger shards first."""
     bounds = [rank * (n // p) + min(rank, n % p) for rank in range(p + 1)]
-    return [list(range(*pair)) for pair in zip(bounds, bounds[1:])]
+    return [list(range(*pair)) for pair in pairwise(bounds)]
 
 
 def _no_rows(case):

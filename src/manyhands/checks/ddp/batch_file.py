@@ -13,7 +13,10 @@ from pathlib import Path
 LIMIT_S = 30
 RUNS_S = 0.3  # how long srun needs to start a command: a file that does not wait for it has ended before
 UNWRITTEN = "NotImplementedError", "# not written yet"  # the stub of an answer in Python, and in a batch file
-WITH_VALUE = "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|--cpus-per-task|--gpus-per-node"
+WITH_VALUE = (
+    "-c|-G|-t|-p|-o|-e|-J|--gres|--gpus|--time|--output|--cpu-bind|--mpi|--export|"
+    "--cpus-per-task|--gpus-per-node"
+)
 
 SRUN = f"""#!/bin/bash
 nodes=$SLURM_NNODES tasks=$SLURM_NTASKS per_node= names=($STAND_IN_NAMES) first=0 last=-1 local=0
@@ -128,7 +131,7 @@ def number(word, otherwise):
 
 def call(line):
     """One call of torchrun: its node, and its options by one name each, whatever form they were written in."""
-    late, node, address, port, *words = line.split("\x1f")[:-1]
+    late, node, _, _, *words = line.split("\x1f")[:-1]
     options, short = {}, {"master-addr": "address", "master-port": "port"}
     while words and words[0].startswith("-"):
         name, equals, value = words.pop(0).lstrip("-").partition("=")

@@ -14,7 +14,7 @@ def nodes_seen(run):
 
 
 def ended_before(run):
-    """Whether the file ended before anything that it has started in the background. (One command in the foreground is enough: the others have begun with it.)"""
+    """Whether the file ended before anything that it has started in the background. One command in the foreground is enough: the others have begun with it."""
     return bool(run["calls"]) and all(call["late"] for call in run["calls"])
 
 

@@ -74,7 +74,7 @@ def without_labels(plan, seed):
 
 def clear_attempt(seed):
     """The first plan, of those drawn from the seed, in which the loss of all labels lowers the rate in other epochs than any rank's own loss, and than
-    means of means do. (Means over the labels of a step, added up, are as good as one mean.)"""
+    means of means do. Means over the labels of a step, added up, are as good as one mean."""
     for attempt in range(300):
         sizes, plan, epochs = drawn(seed, attempt)
         rates, own, of_all, means_of_means = losses_of(seed, sizes, plan, epochs)

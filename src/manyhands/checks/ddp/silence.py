@@ -97,7 +97,7 @@ def _raised(ddp, no_sync, error):
     try:
         with no_sync(ddp):
             raise error
-    except BaseException as came:  # whatever the learner's block makes of it
+    except BaseException as came:  # noqa: BLE001 - whatever the learner's block makes of it
         return came, ddp.sync
     return None, ddp.sync
 

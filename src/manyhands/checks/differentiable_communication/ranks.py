@@ -214,7 +214,7 @@ def connect(part, name, seed):
     world = comm.create_communicator(timeout_s=2)  # a new one, in which earlier errors are not reported
     parts = [(members, world.split(0 if world.rank in members else None, key=world.rank)) for members in GROUPS]
     for members, c in parts:
-        mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda: program(c, function, seed))}]
+        mine = [] if c is None else [{"members": members, "me": c.rank, **_attempt(lambda c=c: program(c, function, seed))}]
         dist.barrier()  # of torch, because after an error the ranks are not in step
         late = _attempt(c.barrier) if mine else None  # an error may be reported only in the next call
         mine = [{**one, **(late or {})} for one in mine]

@@ -15,12 +15,20 @@ import numpy as np
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
-from manyhands.checks.elastic_training import disk_faults, global_generators, lossy_job, revived, row_verdicts, second_life, verdicts
+from manyhands.checks.card import SAME
+from manyhands.checks.elastic_training import (
+    disk_faults,
+    global_generators,
+    lossy_job,
+    revived,
+    row_verdicts,
+    second_life,
+    verdicts,
+)
 from manyhands.checks.elastic_training.disk_faults import Read, files
 from manyhands.checks.elastic_training.learners_disk import LearnersDisk
 from manyhands.checks.elastic_training.words import CRITERIA, HINTS
 from manyhands.checks.in_kernel import ask, number
-from manyhands.checks.card import SAME
 from manyhands.checks.report import Stopped
 
 __all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "rows", "state"]
@@ -290,7 +298,7 @@ def interval(steps_between, lost):
     with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
         draw, steps, parts = report.rng, [], []
         for ranks, slower in ((report.whole(64, 200), 1), (report.whole(500, 2000), 1), (10 ** 6, 200)):  # the last one: a step takes longer than Young's interval
-            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + [0, 0, 0, 0, 0, 60], draw.exponential(5e6, 12) + 1e6, ranks)
+            case = (slower * draw.uniform(0.4, 0.6, 8) * draw.uniform(0.5, 2), draw.uniform(20, 30, 6) + np.array([0, 0, 0, 0, 0, 60]), draw.exponential(5e6, 12) + 1e6, ranks)
             answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
             steps.append((case, answer))
             case = (draw.uniform(300, 900), draw.uniform(10, 40), draw.uniform(60, 200), draw.uniform(2e4, 6e4))

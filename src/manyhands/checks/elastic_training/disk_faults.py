@@ -134,5 +134,5 @@ def _read(latest, folder):
     try:
         step, state = answer
         return Read(int(step), float(state["weights"].sum()) + state["seen"])
-    except Exception:  # a learner's answer may be anything
+    except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return Read(-2)

@@ -55,7 +55,7 @@ def revived(restore, seed, steps, file):
     job = Job(seed + 1)
     try:
         state = torch.load(file, weights_only=True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - of pickle, of zip files, of torch
         what = re.search(r"GLOBAL (\S+)", str(error))
         return REFUSED + (f", because it contains {what[1]}" if what else f": {str(error).strip().splitlines()[0]}"), None, [], None, None
     _, error = call(restore, job, state)

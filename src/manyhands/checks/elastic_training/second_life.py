@@ -41,7 +41,7 @@ def lived(life, folder, until, seed):
         raise RuntimeError(error)
     try:
         weights = np.concatenate([weight.detach().numpy().ravel() for weight in net.parameters()]).tolist()
-    except Exception:  # a learner's answer may be anything
+    except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return MISTAKES["no network"], steps, bool(written), []
     return "", steps, bool(written), weights
 

@@ -85,13 +85,13 @@ def wanted(numbers, new, rank):
 def triples(answer):
     try:
         return [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
-    except Exception:  # a learner's answer may be anything
+    except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return None
 
 
 def reads_problem(case, reads, pieces):
     """Return (problem, the numbers that were read). `case`: (numbers, old, new, rank)."""
-    numbers, old, new, rank = case
+    numbers, old, *_ = case
     if reads is None:
         return say("no reads"), []
     got = []
@@ -194,7 +194,7 @@ def young_steps(step_s, save_s, lives_s, ranks):
 
 
 def steps_problem(case, got):
-    step_s, save_s, lives_s, ranks = case
+    _, save_s, _, ranks = case
     right = young_steps(*case)
     if got == right:
         return None

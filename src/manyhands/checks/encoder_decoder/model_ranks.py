@@ -26,6 +26,8 @@ def one_by_one(rnn, sequences, state=None):
 
 
 class Encoder(nn.Module):
+    """An embedding and an LSTM that read the sources, one after the other."""
+
     def __init__(self, hidden, layers, bidirectional):
         super().__init__()
         self.embed = nn.Embedding(11, 6)
@@ -36,6 +38,8 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
+    """An embedding, an LSTM and a head that write the targets from the encoder's state."""
+
     def __init__(self, hidden, layers):
         super().__init__()
         self.embed, self.rnn, self.head = nn.Embedding(11, 6), nn.LSTM(6, hidden, layers), nn.Linear(hidden, 11)
@@ -48,7 +52,7 @@ class Decoder(nn.Module):
 
 
 def build(seed, hidden, layers, bidirectional=False):
-    """Return an encoder and a decoder whose states fit. (A bidirectional encoder has two states for each layer.)"""
+    """Return an encoder and a decoder whose states fit. A bidirectional encoder has two states for each layer."""
     torch.manual_seed(seed)
     encoder = Encoder(hidden, layers // 2 if bidirectional else layers, bidirectional)
     return encoder.double().to(device()), Decoder(hidden, layers).double().to(device())

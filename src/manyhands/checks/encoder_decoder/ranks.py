@@ -11,9 +11,9 @@ from numbers import Real
 
 import torch
 
+from manyhands.checks.by_hand import closed
 from manyhands.checks.encoder_decoder import model_ranks as model
 from manyhands.checks.encoder_decoder.model_ranks import gradients
-from manyhands.checks.by_hand import closed
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device, numbers
 from manyhands.links import chain_list, n_step_rnn
@@ -42,7 +42,7 @@ def told(result):
         yield
     except comm.CommunicationError as error:
         result["stopped"] = (str(error), time.monotonic(), True)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a learner's code may raise anything
         result["stopped"] = (f"{type(error).__name__}: {error}", time.monotonic(), False)
 
 

@@ -74,8 +74,8 @@ def try_out(function, runs=1):
     except Stopped as why:
         print(why)
         return
-    for number, seed in enumerate(public_seeds(runs)):
-        run, said = judge().run(SLOW_LINKS, text, seed, target=target(), **LIMITS)
+    for number, public_seed in enumerate(public_seeds(runs)):
+        run, said = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
         for rank, lines in enumerate(said):
             print(*(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else "")
         print(f"run {number + 1}: {told(SLOW_LINKS, run)}")

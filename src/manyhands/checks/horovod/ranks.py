@@ -242,5 +242,5 @@ def _loaded(path):
     there, for example a whole model."""
     try:
         return torch.load(path)
-    except Exception as error:  # of pickle, of zip files, of torch
+    except Exception as error:  # noqa: BLE001 - of pickle, of zip files, of torch
         return error

@@ -33,7 +33,7 @@ def ask(function, cases):
             said.append(function(copy.deepcopy(case)))
         except NotImplementedError:
             raise Stopped(MISTAKES["unwritten"].format(name="diagnose")) from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
             raise Stopped(MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)) from None
     return [one if isinstance(one, str) else repr(one)[:40] for one in said]
 

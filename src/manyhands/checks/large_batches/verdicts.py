@@ -73,11 +73,9 @@ def warm_up_problem(case, got):
         return None
     wrong = {"no warm-up": full, "constant": base_rate, "from zero": full * epoch / warm_up, "geometric": base_rate * (full / base_rate) ** (epoch / warm_up),
              "staircase": base_rate + (full - base_rate) * int(epoch) / warm_up}
-    if epoch > 0:
-        name = named(got, wrong)
-    else:
-        name = named(got, {"no warm-up": full, "from zero": 0.0})
-    return _rate_problem(case, got, name)
+    if epoch <= 0:
+        wrong = {"no warm-up": full, "from zero": 0.0}
+    return _rate_problem(case, got, named(got, wrong))
 
 
 def drops_problem(case, got):
@@ -199,8 +197,8 @@ def _lars_words(name, looks, layer, run):
 
 def noise_scale(small, large, b_small, b_large):
     """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018, appendix A.1."""
-    s, l = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
-    squared, trace = (b_large * l - b_small * s) / (b_large - b_small), (s - l) / (1 / b_small - 1 / b_large)
+    of_small, of_large = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
+    squared, trace = (b_large * of_large - b_small * of_small) / (b_large - b_small), (of_small - of_large) / (1 / b_small - 1 / b_large)
     return squared, trace, trace / squared
 
 
@@ -213,7 +211,7 @@ def noise_problem(index, case, got):
     means = noise_scale(small.mean(0, keepdims=True), large.mean(0, keepdims=True), b_small, b_large)
     norms = [float(np.linalg.norm(g, axis=1).mean()) for g in (small, large)]
     first = (b_large * norms[1] - b_small * norms[0]) / (b_large - b_small), (norms[0] - norms[1]) / (1 / b_small - 1 / b_large)
-    each_step = [noise_scale(s, l[None], b_small, b_large) for s, l in zip(np.array_split(small, len(large)), large)]
+    each_step = [noise_scale(rows, mean[None], b_small, b_large) for rows, mean in zip(np.array_split(small, len(large)), large, strict=True)]
     ranks = len(small) // len(large)
     first_rank = noise_scale(small[::ranks], large, b_small, b_large) if ranks > 1 else [NAN] * 3
     every_row = noise_scale(small, small.mean(0, keepdims=True), b_small, b_small * len(small)) if ranks > 1 else [NAN] * 3

@@ -6,6 +6,7 @@ exception.
 """
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def split(split_gradients):
         for n, layers in ((4, 6), (3, 4)):  # 6 on 4 are 2, 2, 1, 1, and by another rounding 2, 1, 2, 1; and not always all devices
             devices = drawn_devices(rng, n)
             widths = rng.integers(3, 7, size=layers + 1)
-            starts = [rng.normal(scale=0.6, size=size) for size in zip(widths, widths[1:])]
+            starts = [rng.normal(scale=0.6, size=size) for size in pairwise(widths)]
             x = rng.normal(size=(int(rng.integers(3, 8)), widths[0]))
             ledger = model_verdicts.LayerLedger(devices, layers)
             result = ask(split_gradients, devices, [start.copy() for start in starts], tf.constant(x), ledger.layer)

@@ -1,5 +1,7 @@
 """How the checks of unit 02 judge a model split by its layers and a fine-tuned one (exercises 2 and 3)."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from manyhands.checks.in_kernel import array
@@ -98,7 +100,7 @@ class FineTuning:
         self.features, *self.hidden, self.classes = (int(rng.integers(*ends)) for ends in ((3, 7), (4, 8), (4, 8), (3, 6)))
         self.own_batch = 12 * int(rng.integers(1, 3))  # which 2, 3 and 4 replicas can share evenly, if it is taken for the global batch
         widths = (self.features, *self.hidden, self.classes)
-        self.start = [rng.normal(size=shape).astype("float32") for pair in zip(widths, widths[1:]) for shape in (pair, pair[1:])]
+        self.start = [rng.normal(size=shape).astype("float32") for pair in pairwise(widths) for shape in (pair, pair[1:])]
         self.rate, examples = round(float(rng.uniform(0.05, 0.15)), 3), 4 * n * self.own_batch
         self.x, self.y = rng.normal(size=(examples, self.features)).astype("float32"), rng.integers(self.classes, size=examples)
         self.epochs = int(rng.integers(3, 5))  # and not always the same number
@@ -132,7 +134,7 @@ def fine_tuned(strategy, result, case):
         with strategy.scope():  # an old optimizer makes its counter when it is first asked for
             variables = [*model.variables, model.optimizer.iterations]
         weights, steps = [np.asarray(one, dtype=float) for one in model.get_weights()], int(model.optimizer.iterations.numpy())
-    except Exception:  # not a pair, or not what the pair should be
+    except Exception:  # noqa: BLE001 - not a pair, or not what the pair should be
         return say("not a pair"), []
     copies = [len({copy.device for copy in strategy.experimental_local_results(variable)}) for variable in variables]
     problem = _fine_tuned_problem(case, variables, copies, weights, accuracies)

@@ -223,7 +223,7 @@ def saved(folder):
     others = sorted(os.path.relpath(os.path.join(place, file), folder) for place, _, files in os.walk(folder) for file in files if place != folder or file not in own)
     try:
         reader = tf.train.load_checkpoint(path)
-    except Exception:  # TensorFlow reports in several ways that there is none
+    except Exception:  # noqa: BLE001 - TensorFlow reports in several ways that there is none
         return {"got": None, "others": others}
     values = {key.split("/")[0]: reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key.endswith("VARIABLE_VALUE")}
     known = {"weight", "total"} <= set(values)

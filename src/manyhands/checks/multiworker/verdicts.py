@@ -54,7 +54,7 @@ def parsed(answer):
 
 def cluster_problem(layout, configs):
     """Return the problem with "cluster" in `configs`, which has the config of every process of one layout."""
-    hosts, first_port, roles = layout
+    _, first_port, roles = layout
     right = config_of(*layout, 0)["cluster"]
     for number, config in enumerate(configs):
         got = config["cluster"]

@@ -125,7 +125,10 @@ def _of_a_server(world, weights, gradients, take, give):
     for worker in world.workers:
         give(mine, worker)
     for worker, answer in zip(world.workers, answers):
-        wrong = {"another worker": world.mine(gradients[other]) for other in world.workers if other != worker}
+        wrong = {}
+        for other in world.workers:
+            if other != worker:  # of several others the last one
+                wrong["another worker"] = world.mine(gradients[other])
         wrong |= {"own variables": world.mine(weights), "divided": world.mine(gradients[worker] / world.counts[worker])}
         wrong["first rows"] = [rows.clone() for rows in _first_rows(world, gradients[worker])]
         got, count = _pair(answer)

@@ -184,9 +184,9 @@ def with_what_is_kept(answers):
             kept.setdefault((case["layout"], case["step"]), {}).update(zip(case["places"], case["got"] or ()))
     for case in cases:
         there = kept.get((case["layout"], case["step"]), {})
-        if case["topic"] == "answer" and case["looks"] and case["got"] and len(case["got"]) == len(there):
-            if all(abs(there[place] - number) <= 1e-9 * (1 + abs(number)) for place, number in enumerate(case["got"])):
-                case["looks"] = "as kept"
+        if case["topic"] == "answer" and case["looks"] and case["got"] and len(case["got"]) == len(there) and all(
+                abs(there[place] - number) <= 1e-9 * (1 + abs(number)) for place, number in enumerate(case["got"])):
+            case["looks"] = "as kept"
     return answers
 
 

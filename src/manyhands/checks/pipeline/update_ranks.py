@@ -15,7 +15,15 @@ from torch.nn.functional import mse_loss
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.pipeline.words import MISTAKES
-from manyhands.checks.rank_tools import GROUPS, close, fresh_world, looks_like, make_groups, said_where, short_lived
+from manyhands.checks.rank_tools import (
+    GROUPS,
+    close,
+    fresh_world,
+    looks_like,
+    make_groups,
+    said_where,
+    short_lived,
+)
 
 RATE, EPSILON = 0.5, 1e-6  # the second is in the denominator of PyTorch's clipping
 TOLERANCE = 1e-5  # some answers divide by norm, others by norm + 1e-6
@@ -120,14 +128,17 @@ def _update(function, case, members, group, ends):
     looks = looks_like(got, case.after(me), case.wrong(me, norm if norm_looks and math.isfinite(norm or math.nan) and norm > 0 else None), TOLERANCE)
     return {"rank": dist.get_rank(), "members": members, "stages": len(members), "norm": norm, "right norm": case.norms["right"],
             "norm looks": norm_looks, "max_norm": case.max_norm,
-            "looks": looks and looks.rstrip(" 0123456789"), "weights": got[:3].tolist() + [got.sum().item()], "wanted": case.after(me)[:3].tolist()}
+            "looks": looks and looks.rstrip(" 0123456789"), "weights": [*got[:3].tolist(), got.sum().item()], "wanted": case.after(me)[:3].tolist()}
 
 
 def _norm_looks(norm, case, me):
     """Return None if the norm is right, and otherwise which mistake it looks like."""
     if not isinstance(norm, (int, float)):
         return "norm nothing" if norm is None else "norm no number"
-    same = lambda value: close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)
+
+    def same(value):
+        return close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)
+
     if same(case.norms["right"]):
         return None
     if any(map(same, case.own[me])):

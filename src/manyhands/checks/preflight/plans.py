@@ -6,6 +6,7 @@ a rank that waits for a message from rank 2, and a rank that has finished.
 
 import random
 from dataclasses import dataclass
+from itertools import pairwise
 
 from manyhands.checks.preflight.words import MISTAKES
 
@@ -59,7 +60,7 @@ def draw_plan(name, draw, world_size, mixed=False):
         return {rank: None if rank in missing else BARRIER for rank in ranks}, ("absent", sorted(missing))
     if name == "chain":
         length = draw.randint(2, world_size - 2)  # of those who wait; at least one rank has nothing to do with it
-        plan = {rank: after for rank, after in zip(ranks[:length], ranks[1:])}
+        plan = dict(pairwise(ranks[:length + 1]))
         idle = BARRIER if mixed else None  # in a barrier, they wait for all ranks of the chain
         return {rank: plan.get(rank, None if rank == ranks[length] else idle) for rank in ranks}, ("absent", [ranks[length]])
     size = draw.randint(2, world_size - 2)

@@ -5,6 +5,7 @@ Each experiment is a function of a name and the seed, which all ranks call in gr
 
 import gc
 import random
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -12,7 +13,18 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from manyhands.checks.on_ranks import learners
 from manyhands.checks.rank_tools import device_of_any_call
-from manyhands.checks.sharded_states.findings_with_torch import F64, all_reduced, at_most, compare, draw, finding, flat, length, my_groups, piece
+from manyhands.checks.sharded_states.findings_with_torch import (
+    F64,
+    all_reduced,
+    at_most,
+    compare,
+    draw,
+    finding,
+    flat,
+    length,
+    my_groups,
+    piece,
+)
 from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_in
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
@@ -76,7 +88,7 @@ def _network(key):
     """Layers of about the same size, so that two whole gradients are few compared with all of them."""
     sizes = random.Random(key)
     widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
-    layers = [layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.Tanh())]
+    layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.Tanh())]
     network = nn.Sequential(*layers[:-1]).to(device_of_any_call(), F64)
     with torch.no_grad():
         for i, parameter in enumerate(network.parameters()):

@@ -12,7 +12,7 @@ def models(seed):
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
             layers = [draw.randint(1, 400) for _ in range(draw.randint(2, 6))]
-            layers = layers + [5] if ranks == 64 else [ranks * draw.randint(30, 60) for _ in layers] if ranks == 8 else layers
+            layers = [*layers, 5] if ranks == 64 else [ranks * draw.randint(30, 60) for _ in layers] if ranks == 8 else layers
             draw.shuffle(layers)
             found["kept" if stage < 2 else "work"].append((layers, ranks, stage, *draw.choice(KINDS)))
     return found

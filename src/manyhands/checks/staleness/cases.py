@@ -6,6 +6,7 @@ Weights, gradients and clocks are whole numbers, so right answers are right to t
 
 from collections import namedtuple
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def curvatures(seed, many):
         return [([float(10 ** draw.uniform(-1.5, 1.5))], [delay]) for delay in delays]
     found = []
     for directions in ([(30, 4), (20, 0), (0.2, 15)], [(4, 14), (20, 0), (0.3, 2)], [(8, 9), (20, 0), (0.2, 15)]):  # curvature, delay
-        directions = directions + [(2, 3), (1, 1)]
+        directions = [*directions, (2, 3), (1, 1)]
         scale = 10 ** draw.uniform(-1, 1)
         order = draw.permutation(len(directions))
         found.append(([float(directions[i][0] * scale * draw.uniform(0.95, 1.05)) for i in order], [directions[i][1] for i in order]))
@@ -119,7 +120,7 @@ def _deaths(seconds, bound):
     slow, deaths, now_s = len(seconds) - 1, [], 0
     if slow > 1:
         own = [[step for step in steps if step.worker == worker] for worker in range(slow)]
-        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in zip(one, one[1:]) if after.clock <= 4]
+        waits = [(after.start_s - before.stop_s, before.stop_s, before.worker) for one in own for before, after in pairwise(one) if after.clock <= 4]
         wait_s, since_s, worker = max(waits)
         now_s = since_s + wait_s / 2
         deaths.append((worker, now_s))

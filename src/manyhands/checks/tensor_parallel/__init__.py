@@ -129,7 +129,7 @@ def _ask(function, *args):
     except NotImplementedError as error:
         name = traceback.extract_tb(error.__traceback__)[-1].name
         raise Stopped(WORDS["unwritten"].format(name=name)) from None
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a learner's function may raise anything
         text = WORDS["raised"].format(name=function.__name__, error=f"{type(error).__name__}: {error}"[:300])
         none = function.__name__ == "choose" and any(words in text for words in OF_NONE)
         raise Stopped("\n".join([text, MISTAKES["none fits"]] if none else [text])) from None

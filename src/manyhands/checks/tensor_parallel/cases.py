@@ -7,6 +7,7 @@ a mesh is {axis: ranks}.
 
 import math
 import random
+from itertools import pairwise
 from itertools import product as all_of
 
 MESH = {"x": 2, "y": 2}  # the mesh on which the ranks compute products, before its axes get different names
@@ -105,7 +106,7 @@ def program(depth):
         first, second = ("in", "head", "size"), ("head", "size", "out")
         return [(("batch", "in"), first, ("batch", "head", "size")), (("batch", "head", "size"), second, ("batch", "out"))]
     widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
-    return [(("batch", a), (a, b), ("batch", b)) for a, b in zip(widths, widths[1:])]
+    return [(("batch", a), (a, b), ("batch", b)) for a, b in pairwise(widths)]
 
 
 def numbers(dims, sizes, layout, mesh):
@@ -195,7 +196,7 @@ def _job(draw, trap):
         if trap in ("exactly", "just over"):  # the cheapest needs exactly the memory, or one byte more
             _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
             job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
-        right = dict((str(way), price) for price, way in seen_by(None, *job))
+        right = {str(way): price for price, way in seen_by(None, *job)}
         best, taken = (min((price for price, _ in seen_by(which, *job)), default=None) for which in (None, trap))
         if best and taken is not None and all(str(way) not in right or right[str(way)] > 1.03 * best
                                               for price, way in seen_by(trap, *job) if price == taken):

@@ -129,8 +129,8 @@ def told(name, got, right, wrong=None):
 
 
 def _told_twice(name, got, right, wrong=None):
-    """Return the same for an output. An output that is wrong at first and right a little later looks "late". (A gradient is
-    copied when the backward pass gathers it, so it does not change later.)"""
+    """Return the same for an output. An output that is wrong at first and right a little later looks "late". A gradient is
+    copied when the backward pass gathers it, so it does not change later."""
     found, looks = told(name, got, right, wrong), 0
     while not found["right"] and looks < LOOKS:
         looks += 1

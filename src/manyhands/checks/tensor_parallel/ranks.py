@@ -52,8 +52,8 @@ def f_and_g(copy_name, sum_name, seed):
                 right, sums = (total, slope), [one_sum(total, group), NOTHING]
                 wrong = {"own": x, "mean": total / size, "strides": sum_of_memory(xs, x)}
                 wrong_gradients = {"times": size * slope, "divided": slope / size}
-            case = tried(lambda x: function(x, group), {"x": x.clone().requires_grad_()}, right, slope, group, wrong,
-                         {"x": wrong_gradients}, (lambda: function(leaf(x), alone)) if which == "again" else None,
+            case = tried(lambda x, *, function=function, group=group: function(x, group), {"x": x.clone().requires_grad_()}, right, slope, group, wrong,
+                         {"x": wrong_gradients}, (lambda *, function=function, x=x: function(leaf(x), alone)) if which == "again" else None,
                          late=me == size - 1)
             found.append({"what": which, "sums": sums, **case})
     return found
@@ -82,7 +82,7 @@ def column(name, seed):
         gradients = {"x": {"own": own @ w[:, mine[me]].T, **_scaled(gx, size)},
                      "w": _scaled(gw[:, mine[me]], size), "b": _scaled(gb[mine[me]], size)}
         right = y[..., mine[me]], gx, gw[:, mine[me]], gb[mine[me]]
-        case = tried(lambda *of: function(*of, group), given, right, own, group, wrong, gradients)
+        case = tried(lambda *of, group=group: function(*of, group), given, right, own, group, wrong, gradients)
         found.append({"what": "column", "sums": [NOTHING, one_sum(x, group)], **case})
     return found
 
@@ -103,7 +103,7 @@ def row(name, seed):
                  "mean": (y - b) / size + b, "mean of all": y / size}
         right = y, gx[..., mine], gw[mine], gb
         gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:])}
-        case = tried(lambda *of: function(*of, group), given, right, slope, group, wrong, gradients)
+        case = tried(lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, gradients)
         found.append({"what": "row", "sums": [one_sum(y, group), NOTHING], **case})
     return found
 
@@ -129,11 +129,12 @@ def mlp(name, seed):
                  "tanh and bias before the sum": sum(torch.tanh(one + down_bias) for one in inner),
                  "no tanh at the end": sum(inner) + down_bias, "own and bias": torch.tanh(inner[me] + down_bias),
                  "no tanh between": torch.tanh((x @ up + up_bias) @ down + down_bias)}
-        own = _serial(lambda x, *rest: torch.tanh(_inner(x, *rest) + (sum(inner) - inner[me])), cut, slope)[1]
+        others = sum(inner) - inner[me]
+        own = _serial(lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope)[1]
         right = y, gx, gup[:, mine], gup_bias[mine], gdown[mine], gdown_bias
         scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:])}
         scaled["x"] = {"own": own, **scaled["x"]}
-        case = tried(lambda *of: function(*of, group), given, right, slope, group, wrong, scaled)
+        case = tried(lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled)
         found.append({"what": "mlp", "sums": [one_sum(y, group), one_sum(x, group)], **case})
     return found
 
@@ -171,7 +172,7 @@ def cut(name, seed):
             with learners_own():
                 answer = function(tensor(width, 3 * heads * 12), tensor(heads * 12, width), heads, 1, size)
             refused.append({"heads": heads, "size": size, "error": None, "answer": type(answer).__name__})
-        except Exception as error:  # a learner's code may raise anything, and a stub was reported above
+        except Exception as error:  # noqa: BLE001 - a learner's code may raise anything, and a stub was reported above
             refused.append({"heads": heads, "size": size, "error": type(error).__name__, "answer": str(error)[:200]})
     return {"pieces": found, "refused": refused}
 
@@ -216,7 +217,7 @@ def attention(name, seed):
         inner, places = heads * 12, draw.randint(4, 6)
         x, slope = (tensor(2, places, width) for _ in range(2))
         qkv, out = tensor(width, 3 * inner), tensor(inner, width)
-        y, gx, gqkv, gout = _serial(lambda *of: attend(*of, heads), (x, qkv, out), slope)
+        y, gx, gqkv, gout = _serial(lambda *of, heads=heads: attend(*of, heads), (x, qkv, out), slope)
         given = dict(zip(("x", "qkv", "out"), map(leaf, (x, *_pieces(qkv, out, heads, me, size)))))
         pieces = [(x, *_pieces(qkv, out, heads, r, size), heads // size) for r in range(size)]
         wrong = {"own": attend(*pieces[me]), "mean": y / size, "not causal": attend(x, qkv, out, heads, mask=None),
@@ -235,7 +236,7 @@ def attention(name, seed):
         right = y, gx, *_pieces(gqkv, gout, heads, me, size)
         gradients = {"x": {"own": own, **_scaled(gx, size)}, "qkv": _scaled(right[2], size),
                      "out": _scaled(right[3], size)}
-        case = tried(lambda *of: function(*of, heads, group), given, right, slope, group, wrong, gradients)
+        case = tried(lambda *of, heads=heads, group=group: function(*of, heads, group), given, right, slope, group, wrong, gradients)
         found.append({"what": "attention", "sums": [one_sum(y, group), one_sum(x, group)], **case})
     return found
 

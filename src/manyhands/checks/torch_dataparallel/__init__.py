@@ -41,7 +41,7 @@ def _cases(experiment, functions):
         return experiment(*functions, seed())
     except NotImplementedError as error:
         raise Stopped(MISTAKES["unwritten"].format(name=traceback.extract_tb(error.__traceback__)[-1].name)) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
         raise Stopped(verdicts.of_error(functions[0].__name__, error)) from None
 
 

@@ -154,7 +154,10 @@ def replicate_tied(function, seed):
 
 
 def _ties_of(function, draw, module):
-    partition = lambda one: [[other.weight is layer.weight for other in one.chain] for layer in one.chain]  # noqa: E731
+
+    def partition(one):
+        return [[other.weight is layer.weight for other in one.chain] for layer in one.chain]
+
     replicas, mark = function(module, ["cpu"] * 3), numbers(draw, 2).tolist()
     got = [partition(replica) for replica in replicas]
     untied = [[i == j for j in range(3)] for i in range(3)]
@@ -205,7 +208,10 @@ def forward_statistics(function, seed):
     norm, rows = nn.BatchNorm1d(2).double(), 3 * draw.randint(3, 5) + 1
     x, fresh = numbers(draw, rows, 2), copy.deepcopy(norm)
     outputs = function(norm, (x,), {}, ["cpu"] * 3, "cpu")
-    state = lambda one: [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]  # noqa: E731
+
+    def state(one):
+        return [one.running_mean.tolist(), one.running_var.tolist(), one.num_batches_tracked.item()]
+
     parts = [copy.deepcopy(fresh) for _ in range(3)]
     normed = torch.cat([one(rows) for one, rows in zip(parts, x.chunk(3))])
     together, got = copy.deepcopy(fresh), [told(outputs), *state(norm)]

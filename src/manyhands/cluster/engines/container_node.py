@@ -31,7 +31,7 @@ def take_number(folder: str) -> tuple[int, TextIO]:  # type: ignore[return]  # i
     """(number, lock): the lock is held for as long as it is open, and the kernel lets go of it when this process ends,
     however it ends."""
     for number in itertools.count():
-        lock = open(os.path.join(folder, f"{number}.lock"), "a")
+        lock = open(os.path.join(folder, f"{number}.lock"), "a")  # noqa: SIM115 - kept open
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return number, lock

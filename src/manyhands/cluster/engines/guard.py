@@ -37,7 +37,7 @@ def end_all(duties: list[Duty]) -> None:
                 import ipyparallel as ipp
 
                 ipp.Cluster.from_file(duty["cluster_file"]).stop_cluster_sync()
-            except Exception as error:  # the rest must be ended all the same
+            except Exception as error:  # noqa: BLE001 - the rest must be ended all the same
                 print("manyhands guard:", error, file=sys.stderr)
     groups = {duty["group"] for duty in duties if "group" in duty}
     living, deadline = {group for group in groups if _signal(group, signal.SIGTERM)}, time.monotonic() + PATIENCE_S

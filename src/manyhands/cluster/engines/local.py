@@ -65,7 +65,7 @@ class LocalEngines:
     def _start_zygote(self) -> None:
         environment = {**os.environ, **without_warnings(), **without_errors(), "OMP_NUM_THREADS": "1",
                        "PYTHONUNBUFFERED": "1", **self._zygote_environment()}
-        self._log = open(os.path.join(self.folder, "zygote.log"), "a")
+        self._log = open(os.path.join(self.folder, "zygote.log"), "a")  # noqa: SIM115 - kept open
         self._zygote = subprocess.Popen(
             [sys.executable, "-m", "manyhands.cluster.engines.zygote", *self.frameworks],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True,

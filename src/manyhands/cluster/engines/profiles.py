@@ -11,9 +11,15 @@ import os
 import shutil
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.engines.reach import START_S, answers, controller_runs, until_answering
+from manyhands.cluster.engines.reach import (
+    START_S,
+    answers,
+    controller_runs,
+    until_answering,
+)
 from manyhands.cluster.launch.command_lines import mpiexec
 
 if TYPE_CHECKING:
@@ -126,10 +132,8 @@ class Profile:
 
     def stop(self, cluster: ipp.Cluster, client: ipp.Client) -> None:
         """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
-        try:
+        with suppress(Exception):  # no engine is left
             client.send_signal(9, block=False)  # each engine's nanny kills it
-        except Exception:  # no engine is left
-            pass
         deadline = time.monotonic() + 2
         while client.ids and controller_runs(cluster) and time.monotonic() < deadline:
             time.sleep(0.02)

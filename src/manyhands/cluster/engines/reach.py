@@ -60,7 +60,7 @@ def is_running(process: psutil.Process) -> bool:
     """Whether a process, of psutil's kind, has not ended."""
     try:
         return process.is_running() and process.status() != "zombie"
-    except Exception:  # psutil: the process has gone
+    except Exception:  # noqa: BLE001 - psutil: the process has gone
         return False
 
 

@@ -13,10 +13,16 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.engines.engine_calls import send
 from manyhands.cluster.engines.containers import ContainerEngines
 from manyhands.cluster.engines.emulated import EmulatedEngines
-from manyhands.cluster.engines.reach import BUSY, StartLimit, answers, controller_runs, is_running
+from manyhands.cluster.engines.engine_calls import send
+from manyhands.cluster.engines.reach import (
+    BUSY,
+    StartLimit,
+    answers,
+    controller_runs,
+    is_running,
+)
 from manyhands.cluster.faults.kinds import ClusterNotStarted
 from manyhands.cluster.faults.watch import Reports
 from manyhands.cluster.host import devices
@@ -295,10 +301,8 @@ class Runtime:
             return
         pid = getattr(controller, "pid", 0)
         if pid > 0 and getattr(controller, "process", None) is not None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             if controller._wait_thread is not None:  # the launcher's own thread takes the exit status
                 controller._wait_thread.join(5)
         else:

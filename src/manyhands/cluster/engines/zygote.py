@@ -22,10 +22,16 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from manyhands.cluster.host.namespaces import enter
-from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
+from manyhands.cluster.launch.process_guard import (
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    kill_descendants,
+    prctl,
+)
 from manyhands.kernel_imports import import_ipykernel
 
 if TYPE_CHECKING:
@@ -72,7 +78,7 @@ class Zygote:
             os.setpgid(0, 0)
             die_with_parent(parent)
             _be_an_engine(argv, env, log)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - a fork must not return into the fork server
             print("manyhands: the engine ended:", repr(error), file=sys.__stderr__)
         finally:
             os._exit(1)
@@ -112,10 +118,8 @@ class Zygote:
 
 
 def _kill_group(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _resident_bytes(pid: int) -> int:
@@ -158,8 +162,8 @@ def _import(frameworks: list[str]) -> None:
                 tell(event="failed", why=f"{name} cannot be imported: {error or type(error).__name__}")
                 sys.exit(1)
     import_ipykernel()
-    import IPython.extensions.storemagic  # noqa: F401  by each shell
     import ipyparallel.engine.app  # noqa: F401
+    import IPython.extensions.storemagic  # noqa: F401  by each shell
     import numpy  # noqa: F401  by ipyparallel, with the first call
     import tornado.platform.asyncio  # noqa: F401
 

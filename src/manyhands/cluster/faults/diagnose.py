@@ -6,7 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.faults.differ import Cause, cause_of_difference, cause_of_finished, members_text
+from manyhands.cluster.faults.differ import (
+    Cause,
+    cause_of_difference,
+    cause_of_finished,
+    members_text,
+)
 from manyhands.cluster.faults.sentences import SENTENCES, ranks_text
 from manyhands.cluster.on_rank.recorder import SLOTS
 
@@ -76,7 +81,7 @@ def cycle(edge_list: list[tuple[int, int]]) -> list[int]:
         if rank in path:
             return path[path.index(rank):]
         for other in after.get(rank, []):
-            found = walk(other, path + [rank])
+            found = walk(other, [*path, rank])
             if found:
                 return found
         return []

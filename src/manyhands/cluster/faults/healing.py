@@ -142,7 +142,7 @@ class Healing:
         if old.can_renew():
             try:
                 return old.renew(limit.half())
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever fails, all ranks are then started anew
                 print(SENTENCES["afresh"].format(error=error), flush=True)
         old.stop()
         self._check_running()  # another thread may have stopped it meanwhile

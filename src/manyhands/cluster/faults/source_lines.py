@@ -91,8 +91,9 @@ def spot_of(note: Note) -> Spot:
 
 
 def _numbered(code: str, first_line: int) -> list[tuple[int, str]]:
-    """[(number, text), ...] of the lines that Python compiles:
-    IPython drops empty ones before the first, and joins those of a `!command \\`."""
+    r"""[(number, text), ...] of the lines that Python compiles.
+
+    IPython drops empty ones before the first, and joins those of a `!command \`."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     lines = list(enumerate(LINE_END.split(code.rstrip()), first_line))

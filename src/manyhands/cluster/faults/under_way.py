@@ -48,7 +48,7 @@ class UnderWay:
             return self._unfinished.before_text(self._namer(cell_file))
         try:
             return self._unfinished.look(self.ranks, self._namer(cell_file), tell)
-        except Exception:  # a rank has died or does not answer since: the next use says so
+        except Exception:  # noqa: BLE001 - a rank has died or does not answer since: the next use says so
             return ""
 
     def _namer(self, cell_file: str) -> Namer:
@@ -64,7 +64,7 @@ class UnderWay:
                 return
             self._sound, reported = False, self._unfinished.told_of(given_up)
             renewed = self._unfinished.give_up(given_up)
-        except Exception:  # a rank has died, or cannot connect any more
+        except Exception:  # noqa: BLE001 - a rank has died, or cannot connect any more
             renewed = False
         self._sound = renewed
         given_up = (reported if tell else []) if renewed else given_up

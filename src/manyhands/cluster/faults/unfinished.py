@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from manyhands.cluster.payloads import Facts, FileLine, LeftFacts, Note, Reply, Spot, TracedCall
+    from manyhands.cluster.payloads import (
+        Facts,
+        FileLine,
+        LeftFacts,
+        Note,
+        Reply,
+        Spot,
+        TracedCall,
+    )
 
     Group: TypeAlias = tuple[str, tuple[int, ...]]  # (name, members)
     Namer: TypeAlias = Callable[[Sequence[Spot]], tuple[str, str]]  # lines -> (place, source)
@@ -225,7 +233,7 @@ def _messages(answers: dict[int, LeftFacts]) -> list[Left]:
 
 
 def _streams(answers: dict[int, LeftFacts]) -> Streams:
-    """{(group, rank, "send" or "recv", peer, tag): how many}"""
+    """{(group, rank, "send" or "recv", peer, tag): how many}."""
     return {(group, rank, kind, peer, tag): number for rank, answer in answers.items()
             for group, kind, peer, tag, number in answer["streams"]}
 

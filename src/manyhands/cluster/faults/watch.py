@@ -167,7 +167,7 @@ class Watch:
             self._moved_at = time.monotonic()
             try:
                 reply = result.get()
-            except Exception as error:  # the engine is gone, or the reply could not be made (an unpicklable value)
+            except Exception as error:  # noqa: BLE001 - the engine is gone, or the reply could not be made (an unpicklable value)
                 reply = None
                 if rank in self.exits() or "EngineError" in type(error).__name__ or "died" in str(error):
                     self.outcome.exits[rank] = self.exits().get(rank, {"status": None, "memory": False})

@@ -8,6 +8,7 @@ import selectors
 import signal
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,10 +105,8 @@ class Collector:
 
     @staticmethod
     def _send_abort(control: socket.socket) -> None:
-        try:
+        with suppress(OSError):  # it has just ended
             control.sendall(b"a")
-        except OSError:
-            pass  # it has just ended
 
     def _note_end(self, rank: int, code: int | None) -> None:
         """`code` None: its launcher has killed it. That, or the launcher's SIGTERM,
@@ -209,7 +208,7 @@ def split_dump(text: str) -> tuple[str, list[Frame]]:
 
 
 def where_in(script: str | PathLike[str], frames: list[Frame]) -> str:
-    """ "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
+    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
     import linecache
 
     own = [frame for frame in frames if Path(frame[0]).parent == Path(script).parent] or frames

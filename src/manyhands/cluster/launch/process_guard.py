@@ -154,10 +154,8 @@ def kill_descendants(patience_s: float = 5) -> None:
         living = [p for p in psutil.Process().children(recursive=True) if _alive(p)]
         times_clean = 0 if living else times_clean + 1
         for process in living:
-            try:
+            with contextlib.suppress(psutil.Error):
                 process.kill()
-            except psutil.Error:
-                pass
         time.sleep(0.02)
     _reap()
 
@@ -203,10 +201,8 @@ def rank(folder: str, command: list[str]) -> int:
     aborted = threading.Event()
     threading.Thread(target=_obey, args=(control, child, aborted), daemon=True).start()
     code = child.wait()
-    try:
+    with contextlib.suppress(OSError):  # the kernel has gone
         control.sendall(json.dumps({"exit": code}).encode() + b"\n")
-    except OSError:
-        pass  # the kernel has gone
     if aborted.is_set():
         time.sleep(60)  # until the guard kills us: a launcher that saw us end would kill ranks that are still writing
     return code

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from manyhands.cluster.host.ports import Reservation
-    from manyhands.cluster.payloads import LeftFacts, Note, RankFacts, Reply, Report, Stand
+    from manyhands.cluster.payloads import (
+        LeftFacts,
+        Note,
+        RankFacts,
+        Reply,
+        Report,
+        Stand,
+    )
 
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
@@ -85,7 +92,7 @@ class Rank:
                     socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
                 except zmq.Again:
                     pass
-                except Exception as error:  # a report that cannot be made must not end the thread
+                except Exception as error:  # noqa: BLE001 - a report that cannot be made must not end the thread
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
     def where(self) -> Stand:
@@ -140,7 +147,7 @@ def join(rank: int, url: str, token: str, folder: str, environment: dict[str, st
     os.environ.update(environment)
     os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
     record = os.path.join(folder, f"calls-{rank}")
-    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
+    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))  # noqa: SIM115 - kept open
     if RANK is None:
         RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()
@@ -245,7 +252,7 @@ def run_cell(code: str, cell: int) -> Reply:
     if result.result is not None and not code.rstrip().endswith(";"):
         try:
             out = pretty(result.result)
-        except Exception as caught:  # a __repr__ of the learner's
+        except Exception as caught:  # noqa: BLE001 - a __repr__ of the learner's
             error = caught
     return {"ok": error is None, "out": out, "error": None if error is None else describe(error),
             "notes": _notes(), "names": _names(shell), "begun": _joined().recorder.tally.facts()}
@@ -282,7 +289,7 @@ def call(function: Callable[..., Any], args: tuple[Any, ...], cell: int) -> Repl
     error: BaseException | None = None
     try:
         value = function(*args)
-    except BaseException as caught:
+    except BaseException as caught:  # noqa: BLE001 - what the function does must not end this process
         # KeyboardInterrupt and SystemExit too: what the function does must not end this process
         error = caught
     finally:
@@ -329,5 +336,5 @@ def _imported(value: Any) -> bool:
         return isinstance(value, type(sys)) or (
             callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__"
         )
-    except Exception:  # an object of the learner's that answers no question
+    except Exception:  # noqa: BLE001 - an object of the learner's that answers no question
         return False

@@ -90,7 +90,7 @@ class Recorder:
         self.path = path
         with open(path, "wb") as file:
             file.write(bytes(HEADER.size + SLOTS * SLOT_BYTES))  # a hole in it would end this process on a full disk
-        self._file = open(path, "r+b")
+        self._file = open(path, "r+b")  # noqa: SIM115 - kept open
         self._map = mmap.mmap(self._file.fileno(), 0)
         self._is_user_file = is_user_file
         # of what an asynchronous call has returned
@@ -266,7 +266,7 @@ def _members(group: ProcessGroup) -> list[int]:
 
     try:
         return dist.get_process_group_ranks(group)
-    except Exception:  # a group that this rank is not in: torch itself will say so
+    except Exception:  # noqa: BLE001 - a group that this rank is not in: torch itself will say so
         return []
 
 

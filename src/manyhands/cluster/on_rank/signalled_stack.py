@@ -17,7 +17,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from manyhands.cluster.on_rank.stack import IDLE_SHARE, communication_name, innermost_of, is_user_file
+from manyhands.cluster.on_rank.stack import (
+    IDLE_SHARE,
+    communication_name,
+    innermost_of,
+    is_user_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +41,7 @@ _kept: list[TextIO] = []  # the file, which must stay open
 
 def write_on_signal(path: str) -> None:
     """On the rank: have each signal append the stacks of all threads to the file `path`."""
-    _kept[:] = [open(path, "w")]
+    _kept[:] = [open(path, "w")]  # noqa: SIM115 - kept open
     _kept[0].write(f"{os.getpid()} {threading.main_thread().ident:x}\n")
     _kept[0].flush()
     faulthandler.register(SIGNAL, file=_kept[0], all_threads=True)

@@ -16,7 +16,7 @@ class NativeStderr:
 
     def __init__(self, path: str) -> None:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        self._file = open(path, errors="replace")
+        self._file = open(path, errors="replace")  # noqa: SIM115 - kept open
         self._notebook, self._lock = sys.stderr, threading.Lock()
         os.dup2(number, 2)
         os.close(number)

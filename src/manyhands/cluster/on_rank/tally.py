@@ -134,7 +134,7 @@ class Tally:
         is no world. "begun" is 0 where all asynchronous calls have ended, and grows with each new one that has not."""
         try:
             return self._facts()
-        except Exception:  # private names of torch, which another version may not have: a cell must go on without them
+        except Exception:  # noqa: BLE001 - private names of torch, which another version may not have: a cell must go on without them
             return {}
 
     def _facts(self) -> Facts:
@@ -262,14 +262,14 @@ def holds_here(conditions: Iterable[tuple[str, bool]], variables: dict[str, Any]
     """Whether each of the conditions, [(text, whether it must be true), ...], holds with these variables."""
     try:
         return all(bool(eval(text, {**variables})) == wanted for text, wanted in conditions)
-    except Exception:  # a name that does not exist yet
+    except Exception:  # noqa: BLE001 - a name that does not exist yet
         return False
 
 
 def _holds(value: Any, works: set[int], depth: int) -> bool:
     if id(value) in works or type(value).__name__ in ("AsyncCollectiveTensor", "_CoalescingManager"):
         return True
-    if depth == 0 or isinstance(value, type) or isinstance(value, type(sys)):
+    if depth == 0 or isinstance(value, (type, type(sys))):
         return False
     inside: Iterable[Any]
     if isinstance(value, dict):

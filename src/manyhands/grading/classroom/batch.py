@@ -169,7 +169,7 @@ def _alone(outcome, student):
     """What goes wrong with one student is told by name; the others go on."""
     try:
         yield
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001 - one student's failure must not end the others' grading
         outcome.failed[student] = told(problem)
 
 

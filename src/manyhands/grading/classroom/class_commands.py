@@ -6,18 +6,27 @@ import sys
 from pathlib import Path
 
 from manyhands.command_line import (
-    completed, no_output_file, parser, printable, seconds, sigterm_exits, unit_names, whole, working
+    completed,
+    no_output_file,
+    parser,
+    printable,
+    seconds,
+    sigterm_exits,
+    unit_names,
+    whole,
+    working,
 )
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import Unknown, labs, unit_named
 from manyhands.units import NotAClone, find_root
 
-RELEASE = """Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: Nbgrader, Assignment List)."""  # noqa: E501
-COLLECT = """Collect what attendees have handed in. What was collected before is kept in classroom/received/."""
+RELEASE = ("Put labs into nbgrader's exchange, from which attendees fetch them (on a hub, in JupyterLab: Nbgrader, "
+           "Assignment List).")
+COLLECT = "Collect what attendees have handed in. What was collected before is kept in classroom/received/."
 GRADE = """Grade what was collected and has no grade yet, in a sandbox each, on all cores. You can stop it at any time, and the next
 run continues where it stopped. If a grade changes, the old one is kept as well. Marks given by hand in formgrader are kept."""  # noqa: E501
-FEEDBACK = """Write and release a feedback page for each attendee (classroom/feedback/), so that they can fetch it."""
-EXPORT = """Write all grades as CSV, with a row for each attendee and lab, and a row for each check."""
+FEEDBACK = "Write and release a feedback page for each attendee (classroom/feedback/), so that they can fetch it."
+EXPORT = "Write all grades as CSV, with a row for each attendee and lab, and a row for each check."
 STOPPED = "Stopped. All grades so far are kept, and the same command continues with the rest."
 
 

@@ -114,7 +114,7 @@ def _job(job, work, memory_bytes, sender, parent, scratch, closed):
         result = work(job)
     except MemoryError:
         result = Failed(TOO_MUCH.format(mb=memory_bytes // 2**20))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a worker hands on whatever a job raises
         result = Failed(f"{type(error).__name__}: {error}")
     with suppress(BrokenPipeError):
         sender.send(result)

@@ -96,7 +96,7 @@ def _start(part):
         part.start()
     except ExchangeError as problem:
         raise Refused(f"{problem}") from None
-    except (Exception, SystemExit) as problem:
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
         raise Refused(f"nbgrader stopped: {problem}\n{part.said.getvalue()}") from None
 
 

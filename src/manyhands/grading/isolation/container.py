@@ -138,7 +138,8 @@ class Container:
 
     def __init__(self, program, folder, *, memory_bytes, tasks):
         self.program, self.private, self.name = program, Path(folder) / PRIVATE, f"mh-{secrets.token_hex(8)}"
-        self.line, self._reason, self._errors = None, None, tempfile.TemporaryFile()
+        self.line, self._reason = None, None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the container
         for place in (self.private, Path(folder) / "etc"):
             place.mkdir(exist_ok=True)
         for name, text in {**bubblewrap.FILES, "resolv.conf": ""}.items():

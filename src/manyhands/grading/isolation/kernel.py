@@ -157,8 +157,8 @@ class Kernel:
         return ran
 
     def _run(self, source, until, ran):
-        content = dict(code=source, silent=not source, store_history=bool(source), user_expressions={},
-                       allow_stdin=False, stop_on_error=False)
+        content = {"code": source, "silent": not source, "store_history": bool(source), "user_expressions": {},
+                   "allow_stdin": False, "stop_on_error": False}
         self.cell = self._send(self.shell, "execute_request", content, until)
         self._listen(until, ran)
 

@@ -140,7 +140,7 @@ def register(classroom, unit):
                                        preprocessors=preprocessors(gradebook=True))
         try:
             converter.start()
-        except (Exception, SystemExit) as problem:
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 - whatever nbgrader raises, its output says more
             raise GradebookError(REFUSED.format(unit=unit, problem=problem, said=said.getvalue())) from None
 
 

@@ -79,7 +79,7 @@ class Collect(ExchangeCollect):
         """What goes wrong with one hand-in is told by name and logged; the others go on."""
         try:
             yield
-        except Exception as problem:
+        except Exception as problem:  # noqa: BLE001 - one hand-in's failure must not end the others'
             self._refuse(WRONG, whose, problem=told(problem))
 
     def _received(self, classroom, path):
@@ -93,7 +93,7 @@ class Collect(ExchangeCollect):
             return self._refuse(NOT_A_NAME, path.name)
         try:
             record = self._path_to_record(str(path))
-        except Exception:  # somebody else has chosen this name
+        except Exception:  # noqa: BLE001 - somebody else has chosen this name
             return self._refuse(NO_TIME, path.name)
         if record["username"] != name:  # the unit is in it twice: nbgrader and formgrader would see another attendee
             return self._refuse(NOT_A_NAME, path.name)

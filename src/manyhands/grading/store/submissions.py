@@ -175,7 +175,7 @@ def handed_in_at(folder):
     """When this was handed in, as nbgrader has noted it beside it: a time in UTC without a zone, or None."""
     try:
         return _utc((_beginning(folder, STAMPS[0]) or b"").decode("utf-8")[:100].strip())
-    except Exception:  # whatever the parser makes of what is no time
+    except Exception:  # noqa: BLE001 - whatever the parser makes of what is no time
         return None
 
 

@@ -14,6 +14,8 @@ NONE = "There is no hackathon on this hub at the moment."
 
 
 class HubEvent:
+    """The hackathon's event in the hub's folder, if there is one."""
+
     def __init__(self, folder):
         self.folder = Path(folder) / NAME
         self.seen, self.known = None, None

@@ -6,6 +6,7 @@ stays, of what runs gave the last.
 
 import math
 from collections import Counter
+from itertools import pairwise
 from statistics import median_low
 
 MOST_BARS = 10  # more different numbers than these are joined
@@ -111,6 +112,6 @@ def _ranges(question, values):
     else:
         edges = [low + (high - low) * k / MOST_BARS for k in range(1, MOST_BARS)]
     edges = [-math.inf, *edges, math.inf]
-    ranges = [[value for value in values if a < value <= b] for a, b in zip(edges, edges[1:])]
+    ranges = [[value for value in values if a < value <= b] for a, b in pairwise(edges)]
     return [(f"{question.words(part[0])} to {question.words(part[-1])}" if len(part) > 1 else question.words(part[0]),
              lambda value, part=part: value in part) for part in ranges if part]

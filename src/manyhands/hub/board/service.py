@@ -18,12 +18,19 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from jupyterhub.services.auth import HubOAuthenticated
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
-from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler, authenticated
+from tornado.web import (
+    Application,
+    HTTPError,
+    RequestHandler,
+    StaticFileHandler,
+    authenticated,
+)
 
 from manyhands.hub.accounts.table import ATTENDEE
 from manyhands.hub.board.door import Door
@@ -191,6 +198,8 @@ class Handler(HubOAuthenticated, RequestHandler):
 
 
 class Page(Handler):
+    """The class board."""
+
     @authenticated
     def get(self):
         self.render("board.html", staff=self.account.role != ATTENDEE, name=self.account.full_name or self.account.name,
@@ -198,7 +207,9 @@ class Page(Handler):
 
 
 class Events(Handler):
-    streams = Counter()
+    """The stream of the board's changes to a page that is open."""
+
+    streams: ClassVar = Counter()  # of all connections
 
     def get_login_url(self):
         raise HTTPError(403)  # a stream cannot be sent to a log-in page: the page is loaded again
@@ -244,6 +255,8 @@ class Events(Handler):
 
 
 class PredictionsPage(Handler):
+    """The page of predictions, for staff."""
+
     @authenticated
     def get(self):
         self.staff()
@@ -251,6 +264,8 @@ class PredictionsPage(Handler):
 
 
 class PredictionsEvents(Events):
+    """The stream of the predictions' changes to a page that is open."""
+
     def view_of(self, account):
         self.staff()
         reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
@@ -258,10 +273,12 @@ class PredictionsEvents(Events):
 
 
 class HackathonPage(EventPage, Handler):
-    pass
+    """The hackathon's board."""
 
 
 class Announcement(Handler):
+    """A word of the staff to the whole class."""
+
     @authenticated
     def post(self):
         self.service.announce(self.staff(), self.get_body_argument("text", ""))
@@ -269,6 +286,8 @@ class Announcement(Handler):
 
 
 class Table(Handler):
+    """A unit's results as a CSV file, for staff."""
+
     @authenticated
     def get(self):
         unit = self.get_query_argument("unit", "")

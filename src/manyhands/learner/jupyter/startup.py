@@ -1,4 +1,5 @@
-# IPython runs this in each new kernel of the course's JupyterLab.
+"""IPython runs this in each new kernel of the course's JupyterLab."""
+
 from contextlib import suppress
 
 with suppress(ImportError):  # a kernel of a different Python, which does not have the course

@@ -14,14 +14,14 @@ def train(model, batches, comm):
 
         def forward(part):
             x = receive(model, size, stage - 1) if stage > 0 else None
-            out, kept = model.forward(stage, weights, batch, (part * ROWS, (part + 1) * ROWS), x)
-            under_way.append(kept)
+            out, kept = model.forward(stage, weights, batch, (part * ROWS, (part + 1) * ROWS), x)  # noqa: B023 - called in this turn of the loop only
+            under_way.append(kept)  # noqa: B023 - called in this turn of the loop only
             if stage < last:
                 model.send(out, stage + 1).wait()
 
         def backward():
             above = receive(model, size, stage + 1) if stage < last else None
-            below = model.backward(under_way.pop(0), slopes, above)
+            below = model.backward(under_way.pop(0), slopes, above)  # noqa: B023 - called in this turn of the loop only
             if stage > 0:
                 model.send(below, stage - 1).wait()
 
