@@ -40,6 +40,7 @@ def register():
         if ran or _modules() > ours or not getattr(error, "name", None):
             shell.showtraceback((kind, error, traceback), tb_offset=tb_offset)
             return
+        error.explained = True
         _show(f"The cells above have not run in this kernel yet, so {error.name} is not defined.")
         shell.showtraceback((NewKernel, NewKernel(f"NameError: {error}"), traceback))
 
