@@ -116,7 +116,8 @@ def _lab_title(root, unit):
     try:
         [first, *_] = json.loads((root / unit.lab).read_text(encoding="utf-8"))["cells"]
         [line] = re.findall(r"^# \d\d Lab: *(.+)$", "".join(first["source"]), re.MULTILINE)
-        return line if "." in line.split()[0] else line[0].upper() + line[1:]  # nn.DataParallel is a name
+        name = "." in line.split()[0]  # nn.DataParallel
+        return line if name else line[0].upper() + line[1:]
     except (ValueError, KeyError, TypeError):  # a broken notebook is reported later
         return unit.title
 
