@@ -126,7 +126,8 @@ def slides(root, there):
     rows = []
     for unit in there:
         pages, words = _deck(root, unit)
-        rows.append(f'| {unit.number} | <a href="built/{unit.name}.html">{breakable(unit.title)}</a> | {words} | {pages} '
+        deck = f'<a href="built/{unit.name}.html">{breakable(unit.title)}</a>'
+        rows.append(f'| {unit.number} | {deck} | {words} | {pages} '
                     f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |')
     return ["Each unit has a deck, which needs no network either. In a deck, press `p` to see the speaker's notes.\n",
             "| # | deck | about | slides | to print |", "|---|---|---|---|---|", *rows]
