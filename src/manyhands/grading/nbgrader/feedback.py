@@ -29,7 +29,7 @@ PAGE = """<!DOCTYPE html>
 body {{ font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }}
 html {{ color: var(--ink); background: var(--ground); overflow-wrap: anywhere; }}
 h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid var(--rule); }}
-h2 span {{ float: right; font-weight: normal; }}
+h2 {{ display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; }} h2 span {{ font-weight: normal; }}
 table {{ border-collapse: collapse; width: 100%; }} td {{ vertical-align: top; padding: .3em .8em .3em 0; }}
 td.narrow {{ white-space: nowrap; width: 1%; }}
 pre {{ background: var(--code); padding: .8em; overflow-x: auto; white-space: pre-wrap; }}
