@@ -88,6 +88,7 @@ def test_a_room_of_forty_fits_and_can_be_read_from_the_back(board, page, screens
     open_as(page, board, "teacher", width, height)
     page.screenshot(path=screenshots / f"board_{width}.png")
     assert page.locator("#people tbody tr").count() == 40 and page.locator("#criteria li").count() == 12
+    assert page.evaluate(ROOM_CUT) <= 0
     boxes = [row.bounding_box() for row in page.locator("#people tbody tr").all()]
     assert all(box["x"] >= 0 and box["y"] + box["height"] <= height and box["x"] + box["width"] <= width * .68 for box in boxes)
     size = page.evaluate("parseFloat(getComputedStyle(document.querySelector('#people')).fontSize)")
@@ -98,6 +99,7 @@ def test_a_room_of_forty_fits_and_can_be_read_from_the_back(board, page, screens
     assert first == min(waits)
 
 
+ROOM_CUT = "(one => one.scrollWidth - one.clientWidth)(document.querySelector('#people'))"
 USED = """() => {
     const main = document.querySelector("main").getBoundingClientRect();
     const boxes = [...document.querySelectorAll("#people td, #criteria li, #stuck li")].map(node => node.getBoundingClientRect());
@@ -115,7 +117,8 @@ def test_a_small_room_fills_the_window_too_and_no_criterion_is_cut(page, tmp_pat
         open_as(page, small, "teacher", width, height)
         page.locator("#stuck li").first.wait_for(timeout=60_000)
         page.screenshot(path=screenshots / f"board_of_{people}_{checks}_{width}.png")
-        used = page.evaluate(USED)
+        used, cut = page.evaluate(USED), page.evaluate(ROOM_CUT)
+    assert cut <= 0, "the points are out of sight"
     assert used["cut"] == [] and used["below"] <= 1 and used["right"] > .9 and used["bottom"] > .5, used
     assert used["people"] > height / 40 and used["criteria"] > 1 / 110, used
     assert page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == [width, height]
@@ -130,7 +133,18 @@ def test_a_room_in_which_no_one_waits_says_so(page, tmp_path):
         open_as(page, small, "teacher", 1280, 800)
         page.locator("#stuck", has_text="No one is stuck.").wait_for(timeout=60_000)
         assert page.locator("#numbers").inner_text().endswith("1 with full marks")
-        assert page.get_by_placeholder("Announcement, or empty to remove it").evaluate("one => one.scrollWidth <= one.clientWidth")
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.get_by_placeholder("Announcement, or empty to remove it").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
+def test_a_room_that_has_not_begun_shows_no_empty_lists(page, tmp_path):
+    write_accounts(tmp_path, {"hand01": "attendee", "teacher": "instructor"})
+    with served(Service(tmp_path)) as empty:
+        page.set_extra_http_headers({"Authorization": "token teacher"})
+        with page.expect_response("**/events?*"):
+            page.goto(empty[1])
+        assert page.locator("h2:visible").count() == 0 and page.locator("#numbers").inner_text() == "No one has checked a lab yet."
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), [("teacher", 1280, "light"), ("teacher", 1280, "dark"), ("teacher", 390, "light"), ("hand09", 390, "dark")])
@@ -140,6 +154,10 @@ def test_the_board_shuts_nobody_out_and_a_phone_scrolls_down_only(board, page, s
     page.screenshot(path=screenshots / f"board_{name}_{width}_{scheme}.png", full_page=True)
     assert shuts_out(page, [*ALL_RULES, "best-practice"], ("minor", "moderate", "serious", "critical")) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if name == "teacher":
+        assert page.evaluate(ROOM_CUT) <= 0
+        bars = page.evaluate("getComputedStyle(document.querySelector('progress')).backgroundColor")
+        assert bars == {"light": "rgb(244, 244, 244)", "dark": "rgb(36, 36, 36)"}[scheme]
     page.emulate_media(color_scheme="light")
 
 

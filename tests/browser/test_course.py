@@ -56,6 +56,12 @@ def test_start_page_is_a_page(course, page, screenshots):
     page.screenshot(path=screenshots / "start_here_1024.png")
     widths = start.locator(".jp-RenderedHTMLCommon").evaluate("page => [page.scrollWidth, page.clientWidth]")
     assert widths[0] <= widths[1], "the table of units fits beside the file browser"
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()
+    start.locator("h1").wait_for(timeout=60_000)
+    page.locator("#jp-left-stack").wait_for(state="hidden")
+    page.screenshot(path=screenshots / "start_here_390.png")
+    assert start.bounding_box()["width"] > 250, "a phone shows the page and not the file browser"
 
 
 def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, page, screenshots):
@@ -91,14 +97,29 @@ def test_from_start_here_to_the_wait_for_graph_and_the_healed_cluster(course, pa
     page.locator(".lm-TabBar-tab.lm-mod-current", has_text="00_preflight_tutorial.ipynb").wait_for()
 
 
+def test_the_form_of_an_earlier_kernel_says_how_to_see_it_again(course, page, screenshots):
+    gone = "display({'application/vnd.jupyter.widget-view+json': {'model_id': 'gone', 'version_major': 2, 'version_minor': 0}, 'text/plain': ''}, raw=True)"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(gone)]), course.root / "work" / "Form.ipynb")
+    address = course.address()
+    open_start(page, address)
+    page.goto(address.split("?")[0] + "lab/tree/work/Form.ipynb")
+    form = Notebook(page)
+    form.run(form.cell("display("))
+    form.panel.get_by_text("To see this question and your prediction again, run this cell.").wait_for()
+    page.screenshot(path=screenshots / "form_gone.png")
+
+
 def test_stop_button_stops_all_ranks(course, page, screenshots):
     address = course.address()
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CLUSTER, "%%px\n1 + 1", BUSY)])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CLUSTER, "%%px\n1 + 1", BUSY, "%%px\nnever_set")])
     nbformat.write(notebook, course.root / "work" / "Scratch.ipynb")
     open_start(page, address)
     page.goto(address.split("?")[0] + "lab/tree/work/Scratch.ipynb")
     scratch = Notebook(page)
     scratch.run(scratch.cell("from manyhands"))
+    scratch.run(scratch.cell("never_set"))
+    shown = scratch.shown(scratch.cell("never_set"))
+    assert "'never_set' is not defined" in shown and "have not run in this kernel" not in shown, "a rank is not a new notebook"
     scratch.run(scratch.cell("1 + 1"))
     scratch.start(scratch.cell("while True"))
     line = scratch.panel.get_by_text(re.compile(r"^Rank 1 has been in barrier for \d+ s; rank 0 computes\.$"))

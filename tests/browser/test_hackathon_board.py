@@ -90,9 +90,15 @@ def test_all_that_is_written_stands_out(look, scheme):
     assert page.locator("td.team", has_text="<b>Bold</b>").count() == 2  # what a team calls itself stays text
 
 
-def test_a_phone_needs_no_scrolling_to_the_side(look):
-    page = look(board(4, FROZEN, None), "phone", 390, 844)
+@pytest.mark.parametrize(("challenges", "screen"), [(4, False), (1, True), (2, True), (3, True), (4, True)])
+def test_a_phone_needs_no_scrolling_to_the_side(look, challenges, screen):
+    page = look(board(challenges, FROZEN, None), f"phone_{challenges}_{screen}", 390, 844, screen=screen)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    cut = "[...document.querySelectorAll('td, p, h2')].filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflowX !== 'visible')"
+    assert page.evaluate(f"{cut}.map(node => node.textContent)") == []
+    times = page.evaluate("""[...document.querySelector('svg').querySelectorAll('text')].filter(node => /^\\d\\d:\\d\\d$/.test(node.textContent))
+                             .map(node => node.getBoundingClientRect()).sort((a, b) => a.left - b.left).map(box => [box.left, box.right])""")
+    assert len(times) > 2 and all(left > before for (_, before), (left, _) in zip(times, times[1:])), times
     assert page.evaluate("Math.max(...[...document.querySelectorAll('table, p, h1, h2')].map(node => node.getBoundingClientRect().right))") <= 390
     assert min(page.evaluate(LETTERS)) >= 11
 

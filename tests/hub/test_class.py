@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import tiny
 from hub.running_hub import Visitor
+from in_browser import ALL_RULES, shuts_out
 from lab_page import LOAD_MS, Notebook
 
 from manyhands.build import labs
@@ -134,6 +135,13 @@ def test_a_lab_goes_out_and_comes_back(hub, people, page, screenshots):
     shown.get_by_text("3 of 4 points").wait_for(timeout=LOAD_MS)
     assert shown.get_by_text("The idea is right.").count() == 1
     picture("10_feedback_read")
+    page.goto(next((work / "feedback").rglob("*.html")).as_uri())
+    page.set_viewport_size({"width": 390, "height": 844})
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        picture(f"11_feedback_{scheme}")
+        assert shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical")) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def clone_marks(classroom):

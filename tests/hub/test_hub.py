@@ -13,7 +13,7 @@ import psutil
 import pytest
 import requests
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-from in_browser import shuts_out
+from in_browser import ALL_RULES, shuts_out
 
 from manyhands.hub.accounts import account_log, archive
 from manyhands.hub.folder import sockets
@@ -57,6 +57,16 @@ def working(hub, name, password):
     return visitor
 
 
+def excluded(page):
+    """What keeps people out of a page of the hub, in the dark and in the light."""
+    found = []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function("scheme => document.documentElement.dataset.bsTheme === scheme", arg=scheme)
+        found += shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical"))
+    return found
+
+
 def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     name, password = people["first"]
     page.goto(hub.address)
@@ -65,7 +75,12 @@ def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
     page.fill("#username_input", f" {name.upper()} ")
     page.fill("#password_input", password.replace("-", " "))
     page.screenshot(path=screenshots / "hub_log_in.png")
+    page.route("**/progress*", lambda route: route.abort())  # so that the page stays
     page.click("#login_submit")
+    page.get_by_role("heading", name="Your server is starting").wait_for(timeout=60_000)
+    assert excluded(page) == []
+    page.unroute("**/progress*")
+    page.reload()
     start = page.locator(".jp-MarkdownViewer")
     start.locator("h1").wait_for(timeout=240_000)
     page.wait_for_timeout(2000)
@@ -99,6 +114,21 @@ def test_the_log_in_page_has_the_courses_colours_one_logo_and_nothing_that_is_mi
     assert page.locator("link[rel=icon]").get_attribute("href") == page.locator(".jpy-logo").get_attribute("src") == "/hub/logo"
 
 
+def test_no_page_of_the_hub_keeps_anyone_out(hub, people, page):
+    page.goto(f"{hub.address}hub/login?next=/hub/home")
+    for name, password in (("noone", "wrong"), people["second"]):
+        page.fill("#username_input", name)
+        page.fill("#password_input", password)
+        page.click("#login_submit")
+        page.locator(".login_error, #start").wait_for()
+        assert excluded(page) == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path, heading in (("token", None), ("nothing", "This page does not exist"), ("admin", "You may not open this page")):
+        page.goto(f"{hub.address}hub/{path}")
+        assert excluded(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert heading is None or page.locator("h1").inner_text() == heading and "moons" not in page.inner_text("main") and "scopes" not in page.inner_text("main")
+
+
 def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_role_may_do(hub, people, first, page, screenshots):
     [(absent, _)] = hub.create(1)
     name = people["first"][0]
@@ -115,7 +145,7 @@ def test_who_works_now_names_those_who_have_not_come_and_offers_only_what_the_ro
         gone = page.locator("tr", has_text=absent)
         assert gone.locator(".absent").count() == 1 and gone.locator(".btn").count() == 0
         assert set(page.locator("main button").all_inner_texts()) <= {"Start", "Stop"} and "Shutdown" not in page.inner_text("body")
-        assert shuts_out(page) == []
+        assert excluded(page) == []
     for width, scheme in ((1280, "dark"), (390, "light")):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 844})

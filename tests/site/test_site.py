@@ -52,6 +52,7 @@ def opened(site, page):
     page.set_default_timeout(120_000)  # a busy machine
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: failed.append(str(error)))
+    page.on("console", lambda said: said.type in ("error", "warning") and failed.append(said.text))
 
     def open_page(name, scheme="light", width=1280):
         page.set_viewport_size({"width": width, "height": 900})
@@ -280,6 +281,19 @@ def test_with_an_address_a_link_shows_a_picture():
     assert 'og:title" content="A &amp; B"' in context["metatags"] and "&quot;quoted&quot;" in context["metatags"]
 
 
+def test_the_list_of_labs_has_their_own_titles(opened):
+    titles = opened("labs/index.html").locator("article td:nth-child(2) a").all_inner_texts()
+    assert len(titles) == len(THERE) and "nn.DataParallel, written by hand" in titles and "An all-reduce from send and recv" in titles
+
+
+@pytest.mark.parametrize(("name", "selector"), [("notebooks/00_preflight.html", ".prediction-buttons .button"), ("index.html", ".button")])
+def test_buttons_do_not_touch_on_a_phone(opened, name, selector):
+    page = opened(name, width=390)
+    boxes = page.locator(f"{selector} >> visible=true").evaluate_all("all => all.map(one => one.getBoundingClientRect().toJSON())")
+    touching = [(a, b) for a, b in zip(boxes, boxes[1:]) if a["bottom"] + 4 > b["top"] and b["bottom"] + 4 > a["top"] and a["right"] + 4 > b["left"] > a["left"] - 4]
+    assert len(boxes) > 1 and touching == []
+
+
 def test_formulas_are_set_without_a_network(opened):
     page = opened("notebooks/05_communication_costs.html")
     page.wait_for_selector("mjx-container svg")
@@ -304,6 +318,10 @@ def test_the_search_finds_the_glossary_and_the_unit_of_a_term_first(opened, type
     page.wait_for_selector("#search-results li:nth-child(2) a")
     first = [page.locator("#search-results li a").nth(n).get_attribute("href").partition("?")[0].partition("#")[0] for n in range(2)]
     assert sorted(first) == ["docs/GLOSSARY.html", "notebooks/04_collectives.html"]
+    page.wait_for_selector("#search-results li:nth-child(4) p.context")
+    shown = page.locator("#search-results li a").evaluate_all("all => all.map(one => one.textContent + one.href.replace(/[?].*?(#|$)/, '$1'))")
+    assert len(set(shown)) == len(shown), "a result twice"
+    assert "<" not in page.inner_text("#search-results li:has(a[href*=GLOSSARY]) p.context")
 
 
 def test_a_term_of_the_glossary_is_shown_on_hover_and_on_focus(opened):
@@ -316,8 +334,9 @@ def test_a_term_of_the_glossary_is_shown_on_hover_and_on_focus(opened):
     assert not entry.is_visible() and term.get_attribute("aria-describedby") is None
     page.locator("article a.term", has_text="all-reduce").focus()
     assert "all-reduce: a collective" in entry.inner_text()
-    box = entry.bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 1280
+    box, link = entry.bounding_box(), term.page.locator("article a.term", has_text="all-reduce").first.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1280 and 0 < box["y"] - link["y"] - link["height"] < 10
+    assert shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical")) == []
     term.click()
     page.wait_for_selector("#process-group")
     assert page.url.endswith("docs/GLOSSARY.html#process-group")
@@ -365,6 +384,8 @@ def test_a_prediction_is_locked_before_its_output_is_seen_and_is_kept(opened):
     assert "You predicted: 0, 1, 4 and 9" in outcome.inner_text() and "1 of 5 made, 0 right" in page.inner_text(".prediction-count")
     page.goto(page.url.replace("00_preflight", "index"))
     assert "1 prediction, 0 right" in page.inner_text(".unit-card >> nth=0")
+    lines = page.locator(".unit-card >> nth=0 >> p").evaluate_all("all => all.map(one => one.getBoundingClientRect().left)")
+    assert len(set(lines)) == 1
     page.click("text=Forget them")
     page.go_back()
     assert form.locator("button[type=submit]").is_visible() and hidden.count() == before

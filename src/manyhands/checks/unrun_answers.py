@@ -19,10 +19,11 @@ _registered = []  # the shells that print it
 
 
 def sentence(source, error, cell_id=None):
-    """The message for a cell that ended by this error, or None if it is not a check cell or not a NameError."""
+    """The message for a cell that ended by this error, or None if it is not a check cell or not a NameError, or
+    if the card of a new kernel has explained it."""
     called = re.search(r"^check\.(\w+)\(", source or "", re.MULTILINE)
     missing = getattr(error, "name", None)
-    if not called or not isinstance(error, NameError) or not missing:
+    if not called or not isinstance(error, NameError) or not missing or getattr(error, "explained", False):
         return None
     if missing in ("check", "cluster"):
         return NO_SET_UP.format(missing=missing) + CODE_AGAIN.replace("it is a text", "one of them is a text", 1)

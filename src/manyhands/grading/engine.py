@@ -199,7 +199,7 @@ def run(plan, folder, seed, sandboxed, limits, progress):
                 if ran.interrupted:
                     notes.append(f"{step.where}: {SLOW.format(**vars(limits))}")
                 elif ran.error and not step.may_raise:
-                    errors.append(in_a_line(f"{step.where}: {ran.error}", 400))
+                    errors.append(in_a_line(f"{step.where}: {ran.error}", 400).rstrip(" :"))
             progress(len(plan.steps), len(plan.steps))
     except KernelEnded as end:
         facts = {**vars(limits), "memory_gb": limits.memory_bytes / 2**30, "output_mb": limits.output_bytes / 2**20}

@@ -16,7 +16,6 @@ from manyhands.learner.copies import number_of
 from manyhands.learner.fresh_kernel import NewKernel
 from manyhands.units import NotAClone, find_root, units
 
-
 Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path inside `work`)
 
 

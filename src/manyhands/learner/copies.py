@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyhands import unit_links
+from manyhands.learner import outcomes
 
-SKIPPED = {".ipynb_checkpoints", "__pycache__"}
+SKIPPED = {".ipynb_checkpoints", "__pycache__", Path(outcomes.FILE).name}  # the last one has the predictions' answers
 
 
 @dataclass

@@ -30,7 +30,7 @@ TO_FETCH = "your lab (to fetch)"
 PATHS = {"one_day": ["one_day"], "two_days": ["one_day", "two_days_more"],
          "three_days": ["one_day", "two_days_more", "three_days_more"]}
 Progress = Mapping[str, Mapping[str, Any]]  # by unit: what `manyhands.checks.progress` keeps of it
-GREY = '<span style="color: #8a8a8a">{}</span>'
+PLANNED = "*{}*"
 
 
 def write(root: str | Path) -> Path:
@@ -159,7 +159,7 @@ def table(course: Sequence[Unit], done: Progress, missing: Container[str], state
 def _row(unit: Unit, points: Mapping[str, Any], missing: Container[str], handed_in: str = "") -> str:
     if unit.planned:
         cells = [unit.number, unit.title, "coming", "", "", "", "", "", unit.framework]
-        return "| " + " | ".join(cell and GREY.format(cell) for cell in cells) + " |"
+        return "| " + " | ".join(cell and PLANNED.format(cell) for cell in cells) + " |"
     tutorial = _with(link("tutorial", tutorial_copy(unit.name)), _tutorial_state(unit, points))
     lab = _with(_lab(unit, missing), handed_in)
     cells = [unit.number, unit.title, _points(unit, points), tutorial, lab,
@@ -278,5 +278,5 @@ def path_line(course: Sequence[Unit], path: str) -> str:
     by_number = {unit.number: unit for unit in course}
     chosen = [by_number[number] for number in paths()[path]]
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
-    return " · ".join(GREY.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
+    return " · ".join(PLANNED.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
                       for unit, name in zip(chosen, shown))

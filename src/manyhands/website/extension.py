@@ -4,7 +4,9 @@ a search without a server.
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 TITLE = "{http://www.w3.org/2000/svg}title"
 PRINTED = "docs/CHEAT_SHEET"
 TEXTS = "search_texts.js"
+MARKUP = re.compile(r'<a class="headerlink".*?</a>|<(script|style|svg)\b.*?</\1>|<[^>]+>', re.DOTALL)
 
 
 def title_of(path: str | Path) -> str | None:
@@ -65,10 +68,18 @@ def add_files(app: Sphinx, pagename: str, templatename: str, context: dict[str, 
 def write_texts(app: Sphinx, failed: Exception | None) -> None:
     """The texts of all pages as a script: a page that was opened from the disk may not fetch another one."""
     if failed is None and app.builder.format == "html":
-        texts = {app.builder.get_target_uri(name): app.env.get_doctree(name).astext()
+        texts = {app.builder.get_target_uri(name): _words(app.env.get_doctree(name))
                  for name in sorted(app.env.found_docs)}
         text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
         Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
+
+
+def _words(doctree: nodes.document) -> str:
+    """The text of a page. Of its HTML, only what a reader sees."""
+    for raw in list(doctree.findall(nodes.raw)):
+        shown = MARKUP.sub(" ", raw.astext()) if "html" in raw["format"].split() else ""
+        raw.parent.replace(raw, nodes.Text(html.unescape(shown)))
+    return doctree.astext()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

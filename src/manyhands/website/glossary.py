@@ -74,7 +74,7 @@ def give_addresses(app: Sphinx, doctree: nodes.document) -> None:
         terms = [term for term, words in _known(app).items() if f"unit {found[1]}" in words]
         section = doctree.next_node(nodes.section)
         if terms and section is not None:
-            section.insert(0, _indexed(terms, section["ids"][0]))
+            section.insert(0, _indexed(terms, ""))  # the page itself, which the search must not list twice
 
 
 def _indexed(terms: Iterable[str], name: str) -> addnodes.index:

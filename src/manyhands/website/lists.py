@@ -113,7 +113,7 @@ def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
 
 
 def labs(root: Path, there: Iterable[Unit]) -> list[str]:
-    rows = [f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | {unit.title} "
+    rows = [f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | {breakable(unit.title)} "
             f"| {unit.minutes[1] or ''} | <a href=\"../downloads/{unit.name}.zip\" download>{unit.name}.zip</a> |"
             for unit in there]
     return ["Attendees get these unsolved labs, and solve them in JupyterLab, where the checks can run.\n",
@@ -125,7 +125,8 @@ def _lab_title(root: Path, unit: Unit) -> str:
     try:
         [first, *_] = json.loads((root / (unit.lab or "")).read_text(encoding="utf-8"))["cells"]
         [line] = re.findall(r"^# \d\d Lab: *(.+)$", "".join(first["source"]), re.MULTILINE)
-        return line[0].upper() + line[1:]
+        name = "." in line.split()[0]  # nn.DataParallel
+        return line if name else line[0].upper() + line[1:]
     except (ValueError, KeyError, TypeError):  # a broken notebook is reported later
         return unit.title
 
@@ -134,7 +135,8 @@ def slides(root: Path, there: Iterable[Unit]) -> list[str]:
     rows = []
     for unit in there:
         pages, words = _deck(root, unit)
-        rows.append(f'| {unit.number} | <a href="built/{unit.name}.html">{unit.title}</a> | {words} | {pages} '
+        deck = f'<a href="built/{unit.name}.html">{breakable(unit.title)}</a>'
+        rows.append(f'| {unit.number} | {deck} | {words} | {pages} '
                     f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |')
     return ["Each unit has a deck, which needs no network either. In a deck, press `p` to see the speaker's notes.\n",
             "| # | deck | about | slides | to print |", "|---|---|---|---|---|", *rows]

@@ -23,6 +23,7 @@ def clone(tmp_path):
 
 
 def test_first_start_copies_everything_at_the_same_depth(clone):
+    (clone / "notebooks/outcomes.json").write_text('{"00-whose-x": 100}')
     made = copy_course(clone).made
     assert made == [TUTORIAL, "scripts/06_train.py", "06_ddp/06_ddp.ipynb", "06_ddp/06_train.py"]
     assert (clone / "work" / LAB).read_text() == "first labs/06_ddp/06_ddp.ipynb"

@@ -26,7 +26,7 @@ def run(tmp_path_factory):
 
         reply = client.execute_interactive(code, output_hook=hear, timeout=60)["content"]
         assert (reply["status"] == "error") == bool(errors)
-        return texts, cards, "".join(errors)
+        return texts, cards, "\n".join(errors)
 
     yield run
     client.stop_channels()
@@ -42,7 +42,7 @@ def run(tmp_path_factory):
 def test_a_cell_whose_names_are_gone_says_what_to_run(run, code, said):
     [text], [card], error = run(code)
     assert said in text and said in card and "Run All Above Selected Cell" in text and "<button" in card
-    assert len(error.splitlines()) == 1, "no traceback of IPython's own files"
+    assert len(error.splitlines()) == 1, "neither a traceback of IPython's own files nor a second explanation"
 
 
 def test_an_error_of_the_learners_code_is_shown_as_ever(run):

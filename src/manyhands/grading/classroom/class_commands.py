@@ -125,7 +125,8 @@ def _feedback(classroom, unit, arguments):
             classroom, unit, arguments.student, arguments.hold_back, progress=progress, **_limits(arguments)
         )
     released = 0 if arguments.hold_back else len(pages) - len(kept_back)
-    print(f"{unit}: {len(pages)} pages in {classroom.folder / 'feedback'}, {released} of them released.")
+    written = f"{len(pages)} page{'' if len(pages) == 1 else 's'}"
+    print(f"{unit}: {written} in {classroom.folder / 'feedback'}, {released} of them released.")
     for student, why in [*kept_back.items(), *failed.items()]:
         print(f"  {student}: {why}")
     return 1 if failed else 0

@@ -18,22 +18,30 @@ PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #1f2328; }}
-h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid #d0d7de; }}
-h2 span {{ float: right; font-weight: normal; }}
+:root {{ color-scheme: light dark; --ink: #1f2328; --ground: #fff; --soft: #57606a; --rule: #d0d7de; --code: #f6f8fa;
+  --said: #fff8c5; --pass: #1a7f37; --fail: #b42318; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e6e6e6; --ground: #161616; --soft: #a8b0b8; --rule: #3a3a3a;
+  --code: #242424; --said: #4a3d00; --pass: #5fce7e; --fail: #ff8a80; }} }}
+body {{ font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }}
+html {{ color: var(--ink); background: var(--ground); overflow-wrap: anywhere; }}
+h1 {{ font-size: 1.5em; }} h2 {{ font-size: 1.2em; margin-top: 2em; border-bottom: 1px solid var(--rule); }}
+h2 {{ display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; }} h2 span {{ font-weight: normal; }}
 table {{ border-collapse: collapse; width: 100%; }} td {{ vertical-align: top; padding: .3em .8em .3em 0; }}
 td.narrow {{ white-space: nowrap; width: 1%; }}
-pre {{ background: #f6f8fa; padding: .8em; overflow-x: auto; white-space: pre-wrap; }}
-.pass {{ color: #1a7f37; }} .fail {{ color: #b42318; }} .blocked {{ color: #6b7280; }}
-.said {{ background: #fff8c5; padding: .5em .8em; white-space: pre-wrap; }}
-.detail {{ color: #57606a; font-size: .9em; white-space: pre-wrap; }}
+pre {{ background: var(--code); padding: .8em; overflow-x: auto; white-space: pre-wrap; }}
+.pass {{ color: var(--pass); }} .fail {{ color: var(--fail); }} .blocked {{ color: var(--soft); }}
+.said {{ background: var(--said); padding: .5em .8em; white-space: pre-wrap; }}
+.detail {{ color: var(--soft); font-size: .9em; white-space: pre-wrap; }}
 </style>
 </head>
 <body>
+<main>
 {body}
+</main>
 </body>
 </html>
 """

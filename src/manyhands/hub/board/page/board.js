@@ -133,7 +133,13 @@ function arrange() {
   main.className = best.where;
   place.style.fontSize = `${Math.max(SMALLEST_PX, best.size)}px`;
   lay(place, best, columns);
+  fit();
   fill();
+}
+
+function fit() {  // letters and cells may be wider than was thought, and the names of those who wait long are bold
+  const place = get("people"), over = place.scrollWidth / place.clientWidth;
+  if (over > 1) place.style.fontSize = `${Math.max(SMALLEST_PX, Math.floor(parseFloat(place.style.fontSize) / over))}px`;
 }
 
 function lay(place, best, columns) {  // the rows into so many tables
@@ -179,6 +185,7 @@ function drawStuck() {
   }
   if (!waiting.length) place.append(make("li", "nobody", room.checked ? "No one is stuck." : "No one has checked this unit yet."));
   for (const line of lines.values()) line.classList.toggle("late", pace(line.row) === "late");
+  fit();
 }
 
 function pace(row) {

@@ -2,7 +2,7 @@
 window.addEventListener("DOMContentLoaded", () => {
   const box = Object.assign(document.createElement("div"), { className: "glossary-entry", id: "glossary-entry", hidden: true });
   box.setAttribute("role", "tooltip");
-  document.body.append(box);
+  (document.querySelector("main") ?? document.body).append(box);
   let shown = null, closing = 0;
 
   function close() {
@@ -21,10 +21,10 @@ window.addEventListener("DOMContentLoaded", () => {
     box.hidden = false;
     link.setAttribute("aria-describedby", box.id);
     shown = link;
-    const at = link.getBoundingClientRect(), size = box.getBoundingClientRect();
+    const at = link.getBoundingClientRect(), size = box.getBoundingClientRect(), frame = box.offsetParent.getBoundingClientRect();
     const above = at.bottom + size.height + 8 > innerHeight && at.top > size.height + 8;
-    box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8)) + scrollX}px`;
-    box.style.top = `${(above ? at.top - size.height - 6 : at.bottom + 6) + scrollY}px`;
+    box.style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8)) - frame.left}px`;
+    box.style.top = `${(above ? at.top - size.height - 6 : at.bottom + 6) - frame.top}px`;
   }
 
   const later = () => { clearTimeout(closing); closing = setTimeout(close, 250); };  // time to move the mouse into the box

@@ -5,11 +5,13 @@
 // JupyterLab takes it for saved (jupyterlab#17365), and of two saves at once it says that the file has changed on disk.
 // And lists the folder work/ in the order of the course, where JupyterLab would put all folders, the labs, before Start_Here.md.
 // And has the button of `manyhands.learner.fresh_kernel` run the cells above its cell, and then the cell.
+// And begins without the file browser on a phone, where it would leave the page a strip of a few letters.
+// And says how to see a prediction's form again: after a restart its model is gone, and JupyterLab shows an error.
 // Written by hand as JupyterLab's loader wants it (a module-federation container), so that nothing needs to be compiled.
 "use strict";
 
 (() => {
-  const EVERY_MS = 1000;
+  const EVERY_MS = 1000, PHONE_PX = 600, NO_MODEL = "Error displaying widget: model not found";
   const NARROW = "@media (max-width: 1100px) { .jp-MarkdownViewer .jp-RenderedHTMLCommon { :is(th, td) { padding-inline: 0.2em; } td:nth-child(2) { min-width: 8em; overflow-wrap: anywhere; } } }";
   const RUN_ABOVE = "manyhands-run-above", SEEN = `button.${RUN_ABOVE} { display: inline-block !important; }`;
   const careful = new WeakSet();  // the documents whose saves are seen to here
@@ -41,6 +43,11 @@
 
   function words() {
     for (const image of document.querySelectorAll(".jp-RenderedSVG img:not([alt])")) image.alt = title(image);
+  }
+
+  function forms() {
+    for (const output of document.querySelectorAll(".jp-OutputArea-output.jupyter-widgets"))
+      if (output.textContent === NO_MODEL) output.textContent = "To see this question and your prediction again, run this cell.";
   }
 
   function markWhatIsUnsaved(context) {
@@ -96,6 +103,7 @@
 
   function often(app) {
     words();
+    forms();
     seeToSaves(app);
     renew(app);
   }
@@ -103,7 +111,10 @@
   function activate(app) {
     document.head.append(Object.assign(document.createElement("style"), {textContent: NARROW + SEEN}));
     document.addEventListener("click", event => runAbove(app, event));
-    app.restored.then(() => listInOrder(app));
+    app.restored.then(() => {
+      listInOrder(app);
+      if (innerWidth < PHONE_PX) app.shell.collapseLeft?.();
+    });
     setInterval(often, EVERY_MS, app);
   }
 
