@@ -56,12 +56,12 @@ def test_the_sdist_has_the_package_its_licences_and_nothing_of_the_clone(built):
 
 
 def test_the_metadata_says_what_the_project_says(unpacked):
-    told = message_from_bytes(next(unpacked.glob("*.dist-info/METADATA")).read_bytes())
-    assert told["Version"] == VERSION and told["Name"] == "manyhands"
-    assert set(told.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
-    core = [text for text in told.get_all("Requires-Dist") if "extra ==" not in text]
+    stated = message_from_bytes(next(unpacked.glob("*.dist-info/METADATA")).read_bytes())
+    assert stated["Version"] == VERSION and stated["Name"] == "manyhands"
+    assert set(stated.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
+    core = [text for text in stated.get_all("Requires-Dist") if "extra ==" not in text]
     assert {re.match(r"[\w-]+", text)[0] for text in core} == {re.match(r"[\w-]+", text)[0] for text in PROJECT["dependencies"]}
-    assert set(told.get_all("License-File")) == {"LICENSE", "LICENSE-TEXT"}
+    assert set(stated.get_all("License-File")) == {"LICENSE", "LICENSE-TEXT"}
     assert "manyhands = manyhands.cli:main" in next(unpacked.glob("*.dist-info/entry_points.txt")).read_text()
 
 
