@@ -71,7 +71,7 @@ def no_script(path):
 
 
 def printable(text):
-    r"""`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\x1b`)."""
+    """`text` with each character that a terminal would obey, and each half of a letter, as its escape (`\\x1b`)."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
                    for letter in str(text))
 

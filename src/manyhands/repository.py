@@ -52,8 +52,7 @@ def file_page(repository, path, anchor=""):
 def opens_in_colab(repository, path):
     """The address that opens a notebook of the repository in Colab, or None if it is not on GitHub."""
     found = GITHUB.fullmatch(repository)
-    file = found and f"{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
-    return file and f"https://colab.research.google.com/github/{file}"
+    return found and f"https://colab.research.google.com/github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
 
 
 def opens_in_kaggle(repository, path):

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from itertools import pairwise
 
 from manyhands.clinic.rule import Finding, rule
 
@@ -217,4 +216,4 @@ def _in_turn(orders):
     by_sampler = {}
     for order in orders:
         by_sampler.setdefault(order["sampler"], []).append(order)
-    return [pair for drawn in by_sampler.values() for pair in pairwise(drawn)]
+    return [pair for drawn in by_sampler.values() for pair in zip(drawn, drawn[1:])]

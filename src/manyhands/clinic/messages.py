@@ -14,7 +14,7 @@ class Messages:
 
             taps.listen(self)
             self._open = True
-        except Exception:  # noqa: BLE001 - a version of torch whose calls cannot be heard: the clinic does without
+        except Exception:  # a version of torch whose calls cannot be heard: the clinic does without
             pass
 
     def add(self, entry, given=()):
@@ -35,7 +35,7 @@ class Messages:
             "of": self._of(tensors, phase) if tensors else ""})
 
     def _of(self, tensors, phase):
-        """Say "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
+        """ "gradients" or "weights" where the tensors are the gradients or weights of the script's parameters, or
         share memory with them."""
         if phase in ("forward", "between"):
             return ""

@@ -94,7 +94,7 @@ def _handler():
     from horovod.runner.http.http_server import RendezvousHandler
 
     class Handler(RendezvousHandler):
-        def do_DELETE(self):  # noqa: N802 - http.server calls it by this name
+        def do_DELETE(self):
             _, scope, key = self.path.split("/")
             server = self.server
             with server.finished_list_lock, server.cache_lock:

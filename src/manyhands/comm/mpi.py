@@ -89,7 +89,10 @@ class MpiWire:
 
 
 def _done(request, looks):
-    return any(request.Test() for _ in range(looks))
+    for _ in range(looks):
+        if request.Test():
+            return True
+    return False
 
 
 def all_here(timeout_s):

@@ -150,7 +150,7 @@ class _Bcast(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, gradient):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({ctx.root: [gradient]})
         if ticket.waits:
@@ -181,7 +181,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, *gradients):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         if ctx.c.rank == ctx.root:
             ctx.ticket.send({rank: [gradient] for rank, gradient in enumerate(gradients)})
             mine = gradients[ctx.root]
@@ -211,7 +211,7 @@ class _Scatter(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, gradient):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         c = ctx.c
         if c.rank != ctx.root:
             ctx.ticket.send({ctx.root: [gradient]})
@@ -237,7 +237,7 @@ class _Allgather(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, *gradients):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         c, ticket, mine = ctx.c, ctx.ticket, None
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         if ticket.waits:
@@ -267,7 +267,7 @@ class _Alltoall(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, *gradients):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         c, ticket = ctx.c, ctx.ticket
         ticket.send({rank: [gradients[rank]] for rank in c.others})
         mine = [gradients[rank] if rank == c.rank else _on(_first(ticket.take(rank)), ctx.devices[rank])
@@ -288,7 +288,7 @@ class _Allreduce(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, gradient):
-        ctx.saved_tensors  # noqa: B018 - see _Send
+        ctx.saved_tensors  # see _Send
         ctx.used.done = True
         shape, dtype, device = ctx.input
         gradient = torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient.to_dense()

@@ -22,7 +22,7 @@ def send(x, c, rank, tag=0):
     """
     if isinstance(x, (list, tuple)):
         xs = tensors(x, "send")
-        wanted = any([wants(one) for one in xs])  # noqa: C419 - each is looked at
+        wanted = any([wants(one) for one in xs])
     else:
         check_tensor(x, "send")
         xs, wanted = (x,), wants(x)
@@ -99,7 +99,7 @@ class _Send(torch.autograd.Function):
     @once
     def backward(ctx, _):
         # under torch.utils.checkpoint this runs the forward again, with its messages, before this rank waits
-        ctx.saved_tensors  # noqa: B018
+        ctx.saved_tensors
         if not ctx.ticket.waits:
             return (None,) * (2 + len(ctx.devices))
         gradients = ctx.ticket.take(ctx.rank) or [None] * len(ctx.devices)
@@ -123,7 +123,7 @@ class _Recv(torch.autograd.Function):
     @staticmethod
     @once
     def backward(ctx, *gradients):
-        ctx.saved_tensors  # noqa: B018 - see _Send; and it raises if backward has been here before
+        ctx.saved_tensors  # see _Send; and it raises if backward has been here before
         ctx.ticket.send({ctx.rank: gradients})
         if ctx.delegate is None:
             return None, None, None

@@ -88,8 +88,6 @@ class Device(contextlib.AbstractContextManager):
 
 
 class NoGraph:
-    """What stands for `torch.cuda.CUDAGraph`, which nothing can stand in for."""
-
     def __init__(self, *_, **__):
         raise NotImplementedError(GRAPHS)
 

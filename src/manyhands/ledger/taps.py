@@ -155,9 +155,9 @@ def _note_end(work, entry):
 
 
 def _wait_for_end(future, entry):
-    try:  # noqa: SIM105 - suppress would be one more frame of each wait
+    try:
         future.wait()
-    except Exception:  # noqa: BLE001 - who waits for the work is told of its error
+    except Exception:  # who waits for the work is told of its error
         pass
     entry.stop_s = time.perf_counter()
     _flying.pop(entry, None)
@@ -267,7 +267,7 @@ def _native_end(result, entry):
     from torch.distributed import Work
 
     last = result[-1] if isinstance(result, (tuple, list)) else result
-    try:  # noqa: SIM105 - quicker, in each call
+    try:
         _note_end(Work.unbox(last), entry)
     except (RuntimeError, TypeError, AttributeError):  # nothing to follow
         pass

@@ -35,7 +35,7 @@ class ParallelConv2d(KeepsCommunicator, nn.Module):
 
     def __init__(self, c, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, bias=True,
                  padding_mode="zeros", split="out",
-                 loss="replicated", device=None, dtype=None):
+                 loss="replicated", device=None, dtype=None):  # fmt: skip
         super().__init__()
         _check(c, in_channels, out_channels, split, loss)
         self.c, self.in_channels, self.out_channels, self.split, self.loss = c, in_channels, out_channels, split, loss

@@ -135,7 +135,7 @@ def _places(ranks):
     what talks to a rank nearest to it."""
     at, lanes, places = levels(ranks), sorted(ranks), {}
     for lane, rank in enumerate(lanes):
-        def towards(i, rank=rank):
+        def towards(i):
             peer = ranks[rank]["nodes"][i]["peer"]
             return 0 if peer is None else (peer > rank) - (peer < rank)
 

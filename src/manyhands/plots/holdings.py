@@ -1,7 +1,6 @@
 """Who holds which part of a tensor on a mesh of ranks, and between whom something is summed."""
 
 from collections import namedtuple
-from itertools import pairwise
 
 from manyhands.plots import GREY, INK, PALE, figure, ink_on, rank_colour, styled, svg
 
@@ -64,7 +63,7 @@ def _panel(ax, held, mesh_shape, unit, words):
         ax.add_patch(piece)
         ax.text(*piece.get_center(), str(rank), ha="center", va="center", fontsize=8, color=ink_on(rank))
     for ranks, _ in held.sums:
-        for one, other in pairwise(ranks):
+        for one, other in zip(ranks, ranks[1:]):
             _join(ax, middles[one], middles[other], wide, high)
     ax.set(xlim=(-0.1, mesh_shape[1] * (wide + GAP) - GAP + 0.1), aspect="equal", xticks=[], yticks=[],
            ylim=(mesh_shape[0] * (high + GAP) - GAP + 0.1, -0.1))

@@ -35,7 +35,7 @@ def efficiency(predicted, measured=None, words=WORDS, title="efficiency against 
 def bars(steps, words=WORDS, title="where the time of a step goes"):
     """`steps` maps a name to a `training_step.Step`: a bar for each, cut in its three parts. Returns an `Svg`."""
     fig, ax = figure(height=0.9 + 0.36 * len(steps))
-    for place, one in enumerate(steps.values()):
+    for place, (name, one) in enumerate(steps.items()):
         left = 0
         for part, colour, word in zip(PARTS, COLOURS, words["names"]):
             width = getattr(one, part)

@@ -7,7 +7,7 @@ WORDS = {"sample": "sample", "worker": "worker {rank}", "times": "times in all",
 
 
 def steps_of(steps):
-    """{sample: [steps, counted from 1, in which one worker sees it]}."""
+    """{sample: [steps, counted from 1, in which one worker sees it]}"""
     found = {}
     for number, batch in enumerate(steps, 1):
         for sample in batch:

@@ -115,8 +115,9 @@ def _is_written():
 
 @functools.cache
 def _chooses(file):
-    with contextlib.suppress(OSError, SyntaxError, ValueError), open(file, encoding="utf-8", errors="replace") as text:
-        return any(map(_is_choice, ast.walk(ast.parse(text.read()))))
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        with open(file, encoding="utf-8", errors="replace") as text:
+            return any(map(_is_choice, ast.walk(ast.parse(text.read()))))
     return False
 
 

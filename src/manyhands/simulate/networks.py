@@ -8,7 +8,6 @@ Convolutions are counted for images of 224 x 224, 1000 classes. A multiply-add i
 """
 
 from collections import namedtuple
-from itertools import pairwise
 
 from manyhands.simulate import given
 from manyhands.simulate.training_step import Layer
@@ -131,4 +130,4 @@ def _convolution(number, inputs, outputs, kernel, side):
 
 
 def _dense(*sizes):
-    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(pairwise(sizes), 1)]
+    return [Block(f"dense{number}", a * b + b, a * b, b) for number, (a, b) in enumerate(zip(sizes, sizes[1:]), 1)]

@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import time
-from contextlib import suppress
 
 from manyhands.cluster.engines.reach import START_S, answers, controller_runs, until_answering
 from manyhands.cluster.launch.command_lines import mpiexec
@@ -109,8 +108,10 @@ class Profile:
 
     def stop(self, cluster, client):
         """End all engines, also those that hang in a C++ call, and wait until the controller has forgotten them."""
-        with suppress(Exception):  # no engine is left
+        try:
             client.send_signal(9, block=False)  # each engine's nanny kills it
+        except Exception:  # no engine is left
+            pass
         deadline = time.monotonic() + 2
         while client.ids and controller_runs(cluster) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -20,7 +20,6 @@ import os
 import select
 import signal
 import sys
-from contextlib import suppress
 
 from manyhands.cluster.host.namespaces import enter
 from manyhands.cluster.launch.process_guard import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, kill_descendants, prctl
@@ -65,7 +64,7 @@ class Zygote:
             os.setpgid(0, 0)
             die_with_parent(parent)
             _be_an_engine(argv, env, log)
-        except BaseException as error:  # noqa: BLE001 - a fork must not return into the fork server
+        except BaseException as error:
             print("manyhands: the engine ended:", repr(error), file=sys.__stderr__)
         finally:
             os._exit(1)
@@ -105,8 +104,10 @@ class Zygote:
 
 
 def _kill_group(pid):
-    with suppress(ProcessLookupError, PermissionError):
+    try:
         os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
 
 
 def _resident_bytes(pid):

@@ -96,7 +96,7 @@ class Healing:
         if self._runtime.can_renew():
             try:
                 return self._runtime.renew(limit.half())
-            except Exception as error:  # noqa: BLE001 - whatever fails, all ranks are then started anew
+            except Exception as error:
                 print(SENTENCES["afresh"].format(error=error), flush=True)
         old = self._runtime
         old.stop()

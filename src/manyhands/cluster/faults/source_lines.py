@@ -73,9 +73,8 @@ class Places:
 
 
 def _numbered(code, first_line):
-    r"""[(number, text), ...] of the lines that Python compiles.
-
-    IPython drops empty ones before the first, and joins those of a `!command \`."""
+    """[(number, text), ...] of the lines that Python compiles:
+    IPython drops empty ones before the first, and joins those of a `!command \\`."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     lines = list(enumerate(LINE_END.split(code.rstrip()), first_line))

@@ -203,7 +203,7 @@ def _messages(answers):
 
 
 def _streams(answers):
-    """{(group, rank, "send" or "recv", peer, tag): how many}."""
+    """{(group, rank, "send" or "recv", peer, tag): how many}"""
     return {(group, rank, kind, peer, tag): number for rank, answer in answers.items()
             for group, kind, peer, tag, number in answer["streams"]}
 

@@ -5,7 +5,6 @@ import functools
 import os
 import socket
 import threading
-from contextlib import suppress
 
 LEVEL, PATIENCE_S = "TORCH_CPP_LOG_LEVEL", 1.0
 OWN = ("::ffff:127.0.0.1", 0)  # as a connection of this machine to itself looks to torch's store
@@ -23,8 +22,10 @@ def _answers():
     answered = []
 
     def ask():
-        with suppress(socket.gaierror):
+        try:
             answered.append(socket.getnameinfo(OWN, 0))
+        except socket.gaierror:
+            pass
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()

@@ -6,7 +6,6 @@ import selectors
 import signal
 import socket
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,8 +86,10 @@ class Collector:
 
     @staticmethod
     def _send_abort(control):
-        with suppress(OSError):  # it has just ended
+        try:
             control.sendall(b"a")
+        except OSError:
+            pass  # it has just ended
 
     def _note_end(self, rank, code):
         """`code` None: its launcher has killed it. That, or the launcher's SIGTERM,
@@ -189,7 +190,7 @@ def split_dump(text):
 
 
 def where_in(script, frames):
-    """As "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
+    """ "train.py line 12, in average: dist.all_reduce(x)": the innermost frame of the learner's script, else of all."""
     import linecache
 
     own = [frame for frame in frames if Path(frame[0]).parent == Path(script).parent] or frames

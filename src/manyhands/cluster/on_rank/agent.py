@@ -74,7 +74,7 @@ class Rank:
                     socket.send_json({"token": self.token, "rank": self.rank, "cell": self.cell, **here}, zmq.NOBLOCK)
                 except zmq.Again:
                     pass
-                except Exception as error:  # noqa: BLE001 - a report that cannot be made must not end the thread
+                except Exception as error:  # a report that cannot be made must not end the thread
                     print("manyhands: no report:", error, file=sys.__stderr__)
 
     def where(self):
@@ -129,7 +129,7 @@ def join(rank, url, token, folder, environment, path):
     os.environ.update(environment)
     os.makedirs(environment["MANYHANDS_NODE_DIR"], exist_ok=True)
     record = os.path.join(folder, f"calls-{rank}")
-    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))  # noqa: SIM115 - kept open
+    faulthandler.enable(open(os.path.join(folder, f"crash-{rank}.log"), "w"))
     if RANK is None:
         RANK = Rank(rank, url, token, record, os.path.join(folder, f"stderr-{rank}.log"))
         RANK.recorder.watch_exit()
@@ -227,7 +227,7 @@ def run_cell(code, cell):
     if result.result is not None and not code.rstrip().endswith(";"):
         try:
             out = pretty(result.result)
-        except Exception as caught:  # noqa: BLE001 - a __repr__ of the learner's
+        except Exception as caught:  # a __repr__ of the learner's
             error = caught
     return {"ok": error is None, "out": out, "error": error and describe(error),
             "notes": _notes(), "names": _names(shell), "begun": RANK.recorder.tally.facts()}
@@ -263,7 +263,7 @@ def call(function, args, cell):
     value = error = None
     try:
         value = function(*args)
-    except BaseException as caught:  # noqa: BLE001 - what the function does must not end this process
+    except BaseException as caught:
         # KeyboardInterrupt and SystemExit too: what the function does must not end this process
         error = caught
     finally:
@@ -309,7 +309,7 @@ def _imported(value):
         return isinstance(value, type(sys)) or (
             callable(value) and hasattr(value, "__name__") and getattr(value, "__module__", "__main__") != "__main__"
         )
-    except Exception:  # noqa: BLE001 - an object of the learner's that answers no question
+    except Exception:  # an object of the learner's that answers no question
         return False
 
 
@@ -323,7 +323,7 @@ def describe(error):
     full = "".join(traceback.format_exception(error))
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
-    except Exception as unsaid:  # noqa: BLE001 - a __str__ of the learner's
+    except Exception as unsaid:
         message = f"(its message cannot be shown, because __str__ raised {type(unsaid).__name__})"
     return {"ename": _shown(type(error).__name__), "evalue": _shown(message), "lines": lines, "traceback": _shown(full),
             "memory": is_memory_error(error, message)}
