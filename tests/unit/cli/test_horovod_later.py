@@ -101,7 +101,7 @@ def test_a_killed_build_goes_on_at_the_next_start(new):
     lab(new)
     wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
     started = [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]
-    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[-2:] == started]
+    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[1:3] == started]
     for one in (*process.children(recursive=True), process):
         one.send_signal(signal.SIGKILL)
     wait(lambda: not machine.horovod_build(new))
