@@ -20,6 +20,7 @@ if sys.version_info < (3, 9):
 
 import os
 import signal
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -172,13 +173,14 @@ def compile_packages(plan, steps, workers=0):
 
 def in_background(root, starter):
     """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still missing."""
+    begun = time.time()
     if setup_plan.Plan(root, os.environ).horovod_tried():
-        setup_later.wait_for_first_cell(root, starter)
+        setup_later.wait_for_first_cell(root, starter, begun)
         return compile_in_background(root)
     with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
         if mine:
             machine.tell(machine.horovod_progress(root), setup_later.WAITING)
-            setup_later.wait_for_first_cell(root, starter)
+            setup_later.wait_for_first_cell(root, starter, begun)
             machine.tell(machine.horovod_progress(root), "")
             compile_in_background(root)
             setup_horovod.build(root)

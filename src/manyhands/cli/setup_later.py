@@ -32,10 +32,10 @@ def start(script, plan):
                        start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
 
 
-def wait_for_first_cell(root, starter):
-    """Return when a learner's cell has run here, when the process `starter` (which becomes JupyterLab's parent) has
-    ended, or after HEAD_START_S."""
-    begun, until, progress = time.time(), time.monotonic() + HEAD_START_S, machine.progress_file(root)
+def wait_for_first_cell(root, starter, begun):
+    """Return when a learner's cell has run here since the time `begun`, when the process `starter` (which becomes
+    JupyterLab's parent) has ended, or after HEAD_START_S."""
+    until, progress = time.monotonic() + HEAD_START_S, machine.progress_file(root)
     while starter and _runs(starter) and not _changed_since(begun, progress) and time.monotonic() < until:
         time.sleep(0.2)
 
