@@ -68,6 +68,11 @@ def says(*command: str, timeout_s: float = 10) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def progress_file(root: str | Path) -> Path:
+    """The learner's progress in a clone (`manyhands.checks.progress`): it changes whenever a cell of a unit has run."""
+    return Path(root) / "work" / ".manyhands" / "progress.json"
+
+
 def horovod_progress(root: str | Path) -> Path:
     """The file in which the set-up writes how far Horovod's build is; it exists only meanwhile."""
     return Path(root) / ".manyhands" / "horovod.progress"

@@ -14,7 +14,9 @@ from pathlib import Path
 import distribution
 import pytest
 
+from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import NoPython, find_python
+from manyhands.cli.setup_steps import Steps
 
 pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,7 +80,12 @@ def own(request, wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     run([python, "-m", "venv", folder])
     index = os.environ.get("MANYHANDS_TORCH_INDEX")
-    took("torch", [folder / "bin" / "pip", "install", torch, *(["--extra-index-url", index] if index else [])])
+    steps = Steps(1, folder / "torch.log")
+    steps.begin("torch")
+    installer = Installer(folder / "bin" / "python", dict(os.environ), steps, ROOT)
+    installer.get_uv()  # pip takes a quarter of an hour for the build with CUDA on two busy cores
+    installer.install(torch, *(["--extra-index-url", index] if index else []))
+    steps.end("is there")
     before = run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout
     took("the wheel", [folder / "bin" / "pip", "install", wheel])
     assert run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout == before

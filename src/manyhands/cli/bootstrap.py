@@ -5,7 +5,7 @@
     python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
     python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
     python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
-    python3 src/manyhands/cli/bootstrap.py horovod          what is built in the background
+    python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
 
 Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the Python that the course
 needs. A stamp in the environment remembers what was installed, so that a second start takes a moment.
@@ -18,11 +18,10 @@ if sys.version_info < (3, 9):
              "%d.%d.\nInstall one (Debian and Ubuntu: apt-get install python3 python3-venv), "
              "then type the same command again." % sys.version_info[:2])
 
-import fcntl
 import os
 import signal
-import subprocess
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,28 +29,24 @@ if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
 
 from manyhands import machine
-from manyhands.cli import horovod_wheel, offline, pythons, setup_plan
+from manyhands.cli import offline, pythons, setup_horovod, setup_later, setup_plan
 from manyhands.cli.installers import fetch_python
-from manyhands.cli.setup_steps import StepFailed, Steps
-
-LATER = "Horovod is being {} Start_Here shows how far it is. Meanwhile, everything but unit 10 works."
-BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
-INSTALLED = "installed in the background, from the wheel that was built here before."
-NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
-BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
-
+from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
 
 def set_up(root=ROOT, again=False, later=False):
     """Bring the environment up to date; returns its Python. `again` retries a Horovod build that has failed before;
-    `later` leaves a build to the background."""
+    `later` leaves Horovod and the bytecode to the background."""
     plan = setup_plan.Plan(root, os.environ)
-    again = again or NO_SKIPS
+    again = again or setup_horovod.NO_SKIPS
     if later and plan.finished_but_horovod() and not plan.horovod_tried():
-        cached, missing = wheel_or_tools(plan)
+        cached, missing = setup_horovod.wheel_or_tools(plan)
         if not missing:
-            print(start_horovod(plan, cached), flush=True)
+            setup_later.start(__file__, plan)
+            print(setup_horovod.later_told(cached), flush=True)
             return plan.python
-    if plan.finished() and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
+    if plan.finished(later) and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
+        if not plan.compiled():
+            setup_later.start(__file__, plan)
         if not plan.horovod_done():
             print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
@@ -60,8 +55,12 @@ def set_up(root=ROOT, again=False, later=False):
         plan = setup_plan.Plan(root, os.environ)
         make_environment(plan, steps)
         install_torch(plan, steps)
-        install_packages(plan, steps)
-        install_horovod(plan, steps, again, later)
+        if later and not plan.compiled():
+            setup_later.import_torch(plan)
+        install_packages(plan, steps, later)
+        setup_horovod.install(plan, steps, again, later)
+        if later and not plan.finished():
+            setup_later.start(__file__, plan)
     return plan.python
 
 
@@ -77,20 +76,6 @@ def failures_told(steps):
     except KeyboardInterrupt:
         where = f"in step [{steps.number}/{steps.total}] {steps.name}" if steps.number else "before the first step"
         sys.exit(f"\nStopped {where}. Run the same command to continue from there.")
-
-
-@contextmanager
-def one_at_a_time(path):
-    """`make lab` and `make test` typed at once: the second waits for the first."""
-    with open(path, "w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("Another set-up of this clone is running; waiting for it ...", flush=True)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:
-            pass  # a file system without locks
-        yield
 
 
 def make_environment(plan, steps):
@@ -153,9 +138,9 @@ def install_torch(plan, steps):
     return steps.end(plan.version("torch"))
 
 
-def install_packages(plan, steps):
+def install_packages(plan, steps, later=False):
     """Step 4: every other pinned package, without asking for dependencies: the list is whole.
-    Then the course itself."""
+    Then the course itself, and, unless that is left for `later`, the bytecode of all."""
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
@@ -174,105 +159,47 @@ def install_packages(plan, steps):
     if plan.stamp.get("course") != plan.course_wanted():
         plan.installer(steps).install("--no-deps", "--no-build-isolation", "--editable", plan.root)
         plan.finish_part("course", plan.course_wanted())
+    if not later and not plan.compiled():
+        compile_packages(plan, steps)
     steps.end(f"{len(names)} and the course itself")
 
 
-def wheel_or_tools(plan):
-    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it is not)."""
-    cached = plan.horovod_cached()
-    return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
+def compile_packages(plan, steps, workers=0):
+    """Write the bytecode, and remember that it is there."""
+    setup_later.compile_packages(plan, steps, workers)
+    plan.stamp["compiled"] = plan.bytecode_wanted()
+    plan.save()
 
 
-def start_horovod(plan, cached):
-    """Start step 5 in the background; returns what is told of it.
-
-    A shell that ends immediately starts it, because JupyterLab ends all its own children.
-    """
-    if not machine.horovod_build(plan.root):  # else it runs already
-        subprocess.run(["/bin/sh", "-c", '"$@" &', "sh", sys.executable, str(Path(__file__).resolve()), "horovod"],
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                       start_new_session=True, preexec_fn=lambda: os.nice(19), env=plan.environ, check=True)
-    return LATER.format(INSTALLED if cached else BUILT)
-
-
-def build_horovod(root=ROOT):
-    """What `start_horovod` starts: build Horovod without stopping another set-up, and install it as step 5 does."""
+def in_background(root, starter):
+    """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still missing."""
+    begun = time.time()
+    if setup_plan.Plan(root, os.environ).horovod_tried():
+        setup_later.wait_for_first_cell(root, starter, begun)
+        return compile_in_background(root)
     with machine.horovod_lock(root, patience_s=5) as mine:  # a page that looks holds it for a moment
-        if not mine:
-            return
-        machine.tell(machine.horovod_progress(root), "")  # a build that was killed has left how far it was
-        plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
-        steps.begin("Horovod " + horovod_wheel.VERSION)
-        try:
-            wheel_of(plan, steps)
-            failed = None
-        except BUILD_FAILS as error:
-            failed = error
-        steps.number = 0
+        if mine:
+            machine.tell(machine.horovod_progress(root), setup_later.WAITING)
+            setup_later.wait_for_first_cell(root, starter, begun)
+            machine.tell(machine.horovod_progress(root), "")
+            compile_in_background(root)
+            setup_horovod.build(root)
+
+
+def compile_in_background(root):
+    """Write the bytecode with one process. What goes wrong costs only time later."""
+    steps = Steps(1, root / ".manyhands" / "bytecode.log")
+    steps.begin("bytecode")
+    plan = setup_plan.Plan(root, os.environ)
+    if plan.compiled():
+        return
+    with suppress(*setup_horovod.BUILD_FAILS):
+        wanted = plan.bytecode_wanted()
+        setup_later.compile_packages(plan, steps, workers=1)
         with one_at_a_time(root / ".manyhands" / "setup.lock"):
-            now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
-            now.stamp["horovod_lacks"] = []  # this build had its tools
-            if failed:
-                horovod_failed(now, steps, failed)
-            else:
-                install_horovod(now, steps, again=True)
-
-
-def wheel_of(plan, steps):
-    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its pages."""
-    progress = machine.horovod_progress(plan.root)
-
-    def shown(detail):
-        if detail:
-            machine.tell(progress, detail)
-        return detail
-
-    def call(command, env, cwd, watch):
-        steps.call(command, env, cwd, watch=lambda line: shown(watch(line)))
-
-    def waiting(detail):
-        steps.show(f"another set-up is {shown(detail) or 'building it'}")
-
-    try:
-        return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
-    finally:
-        machine.tell(progress, "")
-
-
-def install_horovod(plan, steps, again, later=False):
-    """Step 5: Horovod, from the cache or built, now or `later`. It may fail without stopping the course, except where
-    CI forbids it."""
-    steps.begin("Horovod " + horovod_wheel.VERSION)
-    wanted = plan.horovod_wanted()
-    if plan.stamp.get("horovod") == wanted:
-        return steps.end("is there")
-    if plan.stamp.get("horovod_failed") == wanted and not again and not plan.horovod_may_work_now():
-        return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
-    try:
-        cached, missing = wheel_or_tools(plan)
-        plan.stamp["horovod_lacks"] = [what for what, _ in missing]
-        if missing:
-            raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
-                             "; ".join(remedy for _, remedy in missing))
-        if later:
-            return steps.end(start_horovod(plan, cached))
-        wheel = wheel_of(plan, steps)
-        plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
-        steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
-    except BUILD_FAILS as error:
-        return horovod_failed(plan, steps, error)
-    plan.finish_part("horovod", wanted)
-    return steps.end("is there")
-
-
-def horovod_failed(plan, steps, error):
-    """Say why, and remember it, so that the next start does not try for minutes what fails again."""
-    failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
-    if NO_SKIPS:
-        raise failed from error
-    print(steps.failure(failed), flush=True)
-    plan.finish_part("horovod_failed", plan.horovod_wanted())
-    print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
+            plan = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
+            plan.stamp["compiled"] = wanted
+            plan.save()
 
 
 def install_section(plan, name):
@@ -285,6 +212,7 @@ def install_section(plan, name):
         options = ["--no-deps", "--requirement", plan.section_list(name), *plan.begin_part(name)]
         plan.installer(steps).install(*options, watch=setup_plan.detail)
         plan.finish_part(name, plan.section_wanted(name))
+        compile_packages(plan, steps)
         steps.end(f"{len(plan.section(name))}")
 
 
@@ -309,7 +237,7 @@ def main(argv):
     if not argv or argv[0] not in ("setup", "offline", "horovod", "run") or (argv[0] == "run" and len(argv) < 2):
         sys.exit(__doc__)
     if argv[0] == "horovod":
-        return build_horovod()
+        return in_background(ROOT, int(argv[1]) if argv[1:] else 0)
     python = set_up(again=argv[0] == "setup", later=later)
     if argv[0] == "setup":
         print(f"The course is ready: {python}")

@@ -16,10 +16,10 @@ from manyhands.cli.setup_steps import StepFailed
 SAME = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
         "trusted-host": "UV_INSECURE_HOST",
         "cert": "SSL_CERT_FILE", "proxy": "ALL_PROXY"}
-# as pip: the best version of all indexes; compiled, for who uses it may not be allowed to write there; no long wait for
-# what cannot be reached
-SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1", "UV_HTTP_TIMEOUT": "30",
-            "UV_HTTP_RETRIES": "1", "UV_NO_PROGRESS": "1"}
+# as pip: the best version of all indexes; no long wait for what cannot be reached. The bytecode is written once, at the
+# end or in the background (`setup_later`): uv would look at every file of the environment after each list.
+SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_HTTP_TIMEOUT": "30", "UV_HTTP_RETRIES": "1",
+            "UV_NO_PROGRESS": "1"}
 FETCHED = "3.13"
 FETCHES = "No Python that the course needs was found here, so uv fetches one (30 MB) ..."
 INSTEAD = "uv could not do this ({why}), so pip is used instead"
@@ -59,8 +59,8 @@ class Installer:
                 except StepFailed as error:
                     again = only_uv and options is only_uv
                     self.steps.note((WITHOUT if again else INSTEAD).format(options=" ".join(only_uv), why=error.why))
-        return self.steps.call(self.pip("install", "--progress-bar", "off", *without, *arguments), env=self.environ,
-                               watch=watch, into=self.prefix)
+        command = self.pip("install", "--progress-bar", "off", "--no-compile", *without, *arguments)
+        return self.steps.call(command, env=self.environ, watch=watch, into=self.prefix)
 
     def pip(self, *arguments):
         """A command of pip's, which obeys its own configuration."""

@@ -113,9 +113,12 @@ class Plan:
         made_for_this = self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
         return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
-    def finished(self):
-        """Nothing to do: everything wanted is installed (or Horovod has failed before)."""
-        return self.finished_but_horovod() and self.horovod_tried()
+    def finished(self, but_bytecode=False):
+        """Nothing to do: everything wanted is installed (or Horovod has failed before), and compiled."""
+        return self.finished_but_horovod() and self.horovod_tried() and (but_bytecode or self.compiled())
+
+    def compiled(self):
+        return self.stamp.get("compiled") == self.bytecode_wanted()
 
     def finished_but_horovod(self):
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
@@ -140,6 +143,7 @@ class Plan:
         interrupted = self.stamp.get("unfinished") == name
         self.stamp["unfinished"] = name
         self.stamp.pop(name, None)
+        self.stamp.pop("compiled", None)
         self.save()
         return ["--force-reinstall"] if interrupted else []
 
@@ -200,6 +204,9 @@ class Plan:
     def course_wanted(self):
         """What an editable installation depends on: pyproject.toml, less the settings of the test runner."""
         return digest(self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0])
+
+    def bytecode_wanted(self):
+        return digest("bytecode", self.torch_wanted(), self.packages_wanted())
 
     def horovod_wanted(self):
         """Horovod is built again when a framework or the recipe changes."""

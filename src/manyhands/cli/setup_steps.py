@@ -3,6 +3,7 @@
 Standard library only, and readable by Python 3.9: the set-up runs this before anything is installed.
 """
 
+import fcntl
 import os
 import re
 import selectors
@@ -107,6 +108,20 @@ def written(folder):
         yield amount
     finally:
         done.set()
+
+
+@contextmanager
+def one_at_a_time(path):
+    """`make lab` and `make test` typed at once: the second waits for the first."""
+    with open(path, "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another set-up of this clone is running; waiting for it ...", flush=True)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks
+        yield
 
 
 class Steps:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from manyhands.cli import bootstrap, horovod_wheel, setup_plan
+from manyhands.cli import bootstrap, horovod_wheel, setup_horovod, setup_plan
 from manyhands.cli import pythons as pythons_module
 from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
 from manyhands.cli.setup_steps import StepFailed, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
-EARLY = ["__init__.py", "machine.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
+EARLY = ["__init__.py", "machine.py", "cli/__init__.py", "cli/bootstrap.py", "cli/installers.py", "cli/offline.py", "cli/pythons.py", "cli/setup_horovod.py", "cli/setup_later.py", "cli/setup_plan.py", "cli/setup_steps.py", "cli/horovod_wheel.py"]
 
 STAND_IN = """#!{python} -IS
 import json, os, shutil, sys
@@ -71,7 +71,7 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.setenv("NO_UV", "1")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(bootstrap, "NO_SKIPS", False)
+    monkeypatch.setattr(setup_horovod, "NO_SKIPS", False)
     monkeypatch.setattr(setup_plan, "gpu_here", lambda: False)
     monkeypatch.setattr(pythons_module, "find_python", lambda environ, wanted: str(folder / "python3.11"))
     monkeypatch.setattr(horovod_wheel, "build", build_nothing)
@@ -321,7 +321,7 @@ def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeyp
     calls()
     bootstrap.set_up(clone)
     assert calls() == []
-    monkeypatch.setattr(bootstrap, "NO_SKIPS", True)
+    monkeypatch.setattr(setup_horovod, "NO_SKIPS", True)
     with pytest.raises(SystemExit) as stop:
         bootstrap.set_up(clone)
     assert "[5/5] Horovod" in str(stop.value)

@@ -17,7 +17,8 @@ from test_bootstrap import EARLY, clone  # noqa: F401
 from test_horovod_wheel import sources
 
 from manyhands import machine
-from manyhands.cli import horovod_wheel
+from manyhands.checks import progress
+from manyhands.cli import horovod_wheel, setup_later
 
 ROOT = Path(__file__).resolve().parents[3]
 PIP = """
@@ -31,6 +32,10 @@ if " wheel " in said:
     while not os.path.exists(os.environ["GO"]):
         time.sleep(0.05)
     open(sys.argv[sys.argv.index("--wheel-dir") + 1] + "/horovod-0.28.1-any.whl", "w").close()
+if "-m manyhands lab" in said:
+    import time
+    while os.path.exists(os.environ["OPEN"]):
+        time.sleep(0.05)
 """
 
 
@@ -51,8 +56,10 @@ def new(clone, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setenv("MANYHANDS_PYTHON", str(stand_in))
     monkeypatch.setenv("ARCHIVE", str(archive))
     monkeypatch.setenv("GO", str(tmp_path / "go"))
+    monkeypatch.setenv("OPEN", str(tmp_path / "open"))
     yield clone
     (tmp_path / "go").touch()
+    (tmp_path / "open").unlink(missing_ok=True)
     wait(lambda: not machine.horovod_build(clone))
 
 
@@ -101,7 +108,7 @@ def test_a_killed_build_goes_on_at_the_next_start(new):
     lab(new)
     wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
     started = [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]
-    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[-2:] == started]
+    [process] = [one for one in psutil.process_iter(["cmdline"]) if (one.info["cmdline"] or [])[1:3] == started]
     for one in (*process.children(recursive=True), process):
         one.send_signal(signal.SIGKILL)
     wait(lambda: not machine.horovod_build(new))
@@ -121,3 +128,49 @@ def test_a_wheel_that_was_built_before_is_installed_while_the_course_opens(new):
     assert "installed in the background, from the wheel that was built here before" in lab(new)
     wait(lambda: not machine.horovod_build(new) and "horovod" in stamp(new))
     assert called("pip wheel") == 0 and called(".whl") == 1
+
+
+def test_nothing_is_compiled_until_the_first_cell_has_run(new):
+    """Neither the bytecode nor Horovod"""
+    opened, go = Path(os.environ["OPEN"]), Path(os.environ["GO"])
+    opened.touch()
+    Path(os.environ["CALLS"]).touch()
+    jupyter = start(new, "run", "--horovod-later", "manyhands", "lab")
+    wait(lambda: called("-m manyhands lab"))
+    wait(lambda: machine.horovod_build(new) == setup_later.WAITING)
+    assert called("import torch, torch.distributed") == 1 and called("compileall") == called("pip wheel") == 0
+    ran = progress.path_in(new / "work")
+    ran.parent.mkdir(parents=True)
+    ran.touch()
+    wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
+    assert called("compileall") == 1 and stamp(new)["compiled"] and jupyter.poll() is None
+    go.touch()
+    wait(lambda: stamp(new).get("horovod"))
+    opened.unlink()
+    jupyter.communicate(timeout=60)
+    assert lab(new) == "" and called("compileall") == 1
+
+
+def test_bytecode_that_is_missing_is_written_in_the_background_or_at_once_where_all_is_wanted(new):
+    Path(os.environ["GO"]).touch()
+    start(new, "setup").communicate(timeout=60)
+    assert called("compileall") == 1 and called("import torch, torch.distributed") == 0
+    for command, also in (("run --horovod-later manyhands lab", ""), ("run pytest", "compileall")):
+        kept = stamp(new)
+        kept.pop("compiled")  # the process in the background was killed
+        (new / ".venv/manyhands-setup.json").write_text(json.dumps(kept))
+        Path(os.environ["CALLS"]).write_text("")
+        start(new, *command.split()).communicate(timeout=60)
+        assert not also or called(also) == 1
+        wait(lambda: "compiled" in stamp(new))
+        assert called("compileall") == 1 and called("--requirement") == called(".whl") == 0
+
+
+def test_a_template_that_is_no_python_stops_no_compiling_and_what_is_compiled_stays(tmp_path):
+    for name, text in (("a.py", "one = 1"), ("template.py", "{{ name }} ="), ("z.py", "two = 2")):
+        (tmp_path / name).write_text(text)
+    made = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", setup_later.COMPILE, "1", tmp_path], check=True)
+        made.append({path.name.split(".")[0]: path.stat().st_mtime_ns for path in tmp_path.glob("__pycache__/*.pyc")})
+    assert set(made[0]) == {"a", "z"} and made[1] == made[0]

@@ -1,0 +1,105 @@
+"""Step 5 of the set-up: Horovod, from the cache or built, now or in the background.
+
+Standard library only, and readable by Python 3.9.
+"""
+
+import os
+import subprocess
+
+from manyhands import machine
+from manyhands.cli import horovod_wheel, setup_plan
+from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+
+LATER = ("When your first cell has run, Horovod is {} "
+         "Start_Here shows how far it is. Meanwhile, everything but unit 10 works.")
+BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
+INSTALLED = "installed in the background, from the wheel that was built here before."
+NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
+BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
+
+
+def wheel_or_tools(plan):
+    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it is not)."""
+    cached = plan.horovod_cached()
+    return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
+
+
+def later_told(cached):
+    """What is told of a Horovod that the background builds or, from the wheel that is `cached`, installs."""
+    return LATER.format(INSTALLED if cached else BUILT)
+
+
+def build(root):
+    """Build Horovod without stopping another set-up, and install it as step 5 does."""
+    plan, steps = setup_plan.Plan(root, os.environ), Steps(1, root / ".manyhands" / "horovod.log")
+    steps.begin("Horovod " + horovod_wheel.VERSION)
+    try:
+        wheel_of(plan, steps)
+        failed = None
+    except BUILD_FAILS as error:
+        failed = error
+    steps.number = 0
+    with one_at_a_time(root / ".manyhands" / "setup.lock"):
+        now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
+        now.stamp["horovod_lacks"] = []  # this build had its tools
+        if failed:
+            _remember(now, steps, failed)
+        else:
+            install(now, steps, again=True)
+
+
+def wheel_of(plan, steps):
+    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its pages."""
+    progress = machine.horovod_progress(plan.root)
+
+    def shown(detail):
+        if detail:
+            machine.tell(progress, detail)
+        return detail
+
+    def call(command, env, cwd, watch):
+        steps.call(command, env, cwd, watch=lambda line: shown(watch(line)))
+
+    def waiting(detail):
+        steps.show(f"another set-up is {shown(detail) or 'building it'}")
+
+    try:
+        return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
+    finally:
+        machine.tell(progress, "")
+
+
+def install(plan, steps, again, later=False):
+    """Step 5: Horovod, from the cache or built, now or `later`. It may fail without stopping the course, except where
+    CI forbids it."""
+    steps.begin("Horovod " + horovod_wheel.VERSION)
+    wanted = plan.horovod_wanted()
+    if plan.stamp.get("horovod") == wanted:
+        return steps.end("is there")
+    if plan.stamp.get("horovod_failed") == wanted and not again and not plan.horovod_may_work_now():
+        return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
+    try:
+        cached, missing = wheel_or_tools(plan)
+        plan.stamp["horovod_lacks"] = [what for what, _ in missing]
+        if missing:
+            raise StepFailed("not found: " + ", ".join(what for what, _ in missing),
+                             "; ".join(remedy for _, remedy in missing))
+        if later:
+            return steps.end(later_told(cached))
+        wheel = wheel_of(plan, steps)
+        plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
+        steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
+    except BUILD_FAILS as error:
+        return _remember(plan, steps, error)
+    plan.finish_part("horovod", wanted)
+    return steps.end("is there")
+
+
+def _remember(plan, steps, error):
+    """Say why, and remember it, so that the next start does not try for minutes what fails again."""
+    failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
+    if NO_SKIPS:
+        raise failed from error
+    print(steps.failure(failed), flush=True)
+    plan.finish_part("horovod_failed", plan.horovod_wanted())
+    print(f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries again.", flush=True)
